@@ -1,0 +1,409 @@
+"""The value that methods make and that alignments, measures and pictures take.
+
+An `Attribution` holds, for one example, how much each input position counted for each output position.
+It is immutable: every operation returns a new one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from sightline.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    import pandas
+    from rich.console import Console
+
+Reduction = Literal["sum", "mean", "max"]
+FILE_COLUMNS = ("labels", "shape", "scores")
+ROWS_PER_WRITE = 256
+REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {"sum": np.sum, "mean": np.mean, "max": np.max}
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The positions of one side: their pieces, and the word that each piece belongs to.
+
+    A position without a word (`None`) is special: a begin, end, language or separator token.
+    """
+
+    pieces: tuple[str, ...] = ()
+    word_ids: tuple[int | None, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert len(self.pieces) == len(self.word_ids), "every piece has a word id, or None"
+        assert all(word is None or 0 <= word < len(self.words) for word in self.word_ids)
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def special(self) -> Bool[np.ndarray, " position"]:
+        """Say which positions are special."""
+        return np.array([word is None for word in self.word_ids], dtype=bool)
+
+    def take(self, positions: Sequence[int] | np.ndarray) -> Tokens:
+        """Keep some positions; words keep their numbers."""
+        return Tokens(
+            tuple(self.pieces[i] for i in positions), tuple(self.word_ids[i] for i in positions), self.words
+        )
+
+    def groups(self) -> list[list[int]]:
+        """List the positions of each word in order of appearance; a special position stands alone."""
+        groups: dict[object, list[int]] = {}
+        for position, word in enumerate(self.word_ids):
+            key = ("special", position) if word is None else word
+            groups.setdefault(key, []).append(position)
+        return list(groups.values())
+
+    def as_words(self) -> Tokens:
+        """Give one position to each word (and to each special position), in the order of `groups`."""
+        firsts = [group[0] for group in self.groups()]
+        word_ids = tuple(self.word_ids[i] for i in firsts)
+        pieces = tuple(
+            self.pieces[i] if word is None else self.words[word]
+            for i, word in zip(firsts, word_ids, strict=True)
+        )
+        return Tokens(pieces, word_ids, self.words)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        return {"tokens": list(self.pieces), "words": list(self.words), "word_ids": list(self.word_ids)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Tokens:
+        return cls(tuple(plain["tokens"]), tuple(plain["word_ids"]), tuple(plain["words"]))
+
+
+class Top(NamedTuple):
+    """One of the highest-scoring inputs of an output: its column, its token, its score."""
+
+    column: int
+    token: str
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """Scores from input positions (columns) to output positions (rows) of one example.
+
+    The columns are the source and, where the method gives it, the target prefix behind it.
+    """
+
+    scores: Float[np.ndarray, "*axes target column"]
+    source: Tokens
+    target: Tokens
+    prefix: Tokens = Tokens()
+    axes: tuple[str, ...] = ()
+    method: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        scores = np.array(self.scores, dtype=np.float32)  # a copy: nobody else can change it
+        scores.flags.writeable = False
+        object.__setattr__(self, "scores", scores)
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        expected = (len(self.target), len(self.source) + len(self.prefix))
+        assert scores.shape[-2:] == expected, f"scores are {scores.shape}, tokens say {expected}"
+        assert scores.ndim == len(self.axes) + 2, f"scores are {scores.shape}, axes are {self.axes}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Attribution):
+            return NotImplemented
+        return self.labels() == other.labels() and np.array_equal(self.scores, other.scores)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shape = ", ".join(
+            f"{name}={size}"
+            for name, size in zip((*self.axes, "target", "column"), self.scores.shape, strict=True)
+        )
+        return f"Attribution({self.method or 'scores'}: {shape})"
+
+    # Choosing and merging
+
+    def layer(self, index: int) -> Attribution:
+        """Select one layer, counted from 0; negative numbers count from the last."""
+        return self._select("layer", index)
+
+    def heads(self, *indices: int) -> Attribution:
+        """Average the heads named, or all of them; one number selects that head."""
+        if len(indices) == 1:
+            return self._select("head", indices[0])
+        axis = self._axis("head")
+        chosen = [self._index("head", index) for index in indices] or list(range(self.scores.shape[axis]))
+        return self._without_axis(axis, self.scores.take(chosen, axis).mean(axis))
+
+    def mean(self, axis_name: str) -> Attribution:
+        """Average over a leading axis."""
+        axis = self._axis(axis_name)
+        return self._without_axis(axis, self.scores.mean(axis))
+
+    def flat(self) -> Attribution:
+        """Average over every leading axis, so that one matrix is left."""
+        return (
+            replace(self, scores=self.scores.mean(tuple(range(len(self.axes)))), axes=())
+            if self.axes
+            else self
+        )
+
+    def words(self, source: Reduction = "sum", target: Reduction = "mean") -> Attribution:
+        """Merge the pieces of each word: by default the sum over source pieces, the mean over target pieces.
+
+        Special positions stay as they are; `without_special` drops them. The prefix is merged as the source is.
+        """
+        scores = _merge(self.scores, self.target.groups(), -2, target)
+        boundary = len(self.source)
+        prefix_groups = [[boundary + position for position in group] for group in self.prefix.groups()]
+        scores = _merge(scores, self.source.groups() + prefix_groups, -1, source)
+        return replace(
+            self,
+            scores=scores,
+            source=self.source.as_words(),
+            target=self.target.as_words(),
+            prefix=self.prefix.as_words(),
+        )
+
+    def without_special(self) -> Attribution:
+        """Drop special positions (begin, end, language and separator tokens) on both sides."""
+        return self.take(
+            np.flatnonzero(~self.target.special),
+            np.flatnonzero(~np.concatenate([self.source.special, self.prefix.special])),
+        )
+
+    def without_prefix(self) -> Attribution:
+        """Drop the columns of the target prefix."""
+        return self.take(range(len(self.target)), range(len(self.source)))
+
+    def take(self, rows: Sequence[int] | np.ndarray, columns: Sequence[int] | np.ndarray) -> Attribution:
+        """Keep some rows and columns."""
+        columns = np.asarray(columns, dtype=int)
+        boundary = len(self.source)
+        return replace(
+            self,
+            scores=self.scores[..., np.asarray(rows, dtype=int), :][..., columns],
+            source=self.source.take(columns[columns < boundary]),
+            prefix=self.prefix.take(columns[columns >= boundary] - boundary),
+            target=self.target.take(rows),
+        )
+
+    def normalized(self, by: Literal["sum", "clamp", "softmax"] = "sum") -> Attribution:
+        """Make every row comparable.
+
+        `sum` divides by the sum of absolute values (signs stay), `clamp` sets negative scores to zero and divides
+        by the sum, `softmax` exponentiates. A row without any mass becomes zeros, never NaN.
+        """
+        scores = self.scores.astype(np.float64)
+        if by == "sum":
+            mass = np.abs(scores)
+        elif by == "clamp":
+            mass = scores = np.maximum(scores, 0)
+        elif by == "softmax":
+            top = scores.max(-1, keepdims=True) if scores.shape[-1] else 0
+            mass = scores = np.exp(scores - top)
+        else:
+            raise unknown_name("normalisation", by, ["sum", "clamp", "softmax"])
+        total = mass.sum(-1, keepdims=True)
+        return replace(self, scores=np.divide(scores, total, out=np.zeros_like(scores), where=total > 0))
+
+    def top(self, k: int = 1) -> list[list[Top]]:
+        """List, for each row, its k highest-scoring inputs, best first; ties go to the earlier column."""
+        if self.axes:
+            raise InputError(f"top() needs one matrix: choose or average {' and '.join(self.axes)} first.")
+        names = self.source.pieces + self.prefix.pieces
+        order = np.argsort(-self.scores, axis=-1, kind="stable")[:, :k]
+        return [
+            [Top(int(column), names[column], float(row[column])) for column in best]
+            for row, best in zip(self.scores, order, strict=True)
+        ]
+
+    def _axis(self, name: str) -> int:
+        if name not in self.axes:
+            raise InputError(
+                f"This attribution has no axis {name!r}; it has {', '.join(self.axes) or 'none'}."
+            )
+        return self.axes.index(name)
+
+    def _index(self, name: str, index: int) -> int:
+        size = self.scores.shape[self._axis(name)]
+        if not -size <= index < size:
+            raise InputError(
+                f"There is no {name} {index}: this attribution has {size}, numbered 0 to {size - 1}."
+            )
+        return index % size
+
+    def _select(self, name: str, index: int) -> Attribution:
+        return self._without_axis(
+            self._axis(name), self.scores.take(self._index(name, index), self._axis(name))
+        )
+
+    def _without_axis(self, axis: int, scores: np.ndarray) -> Attribution:
+        return replace(self, scores=scores, axes=self.axes[:axis] + self.axes[axis + 1 :])
+
+    # Giving it to others
+
+    def labels(self) -> dict[str, Any]:
+        """Give everything but the scores as plain Python data."""
+        return {
+            "method": self.method,
+            "settings": dict(self.settings),
+            "axes": list(self.axes),
+            "source": self.source.to_dict(),
+            "target": self.target.to_dict(),
+            "prefix": self.prefix.to_dict(),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain Python data, ready for JSON."""
+        return self.labels() | {"scores": self.scores.tolist()}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Attribution:
+        """Build an Attribution from what `to_dict` gave."""
+        sides = {side: Tokens.from_dict(plain[side]) for side in ("source", "target", "prefix")}
+        columns = len(sides["source"]) + len(sides["prefix"])
+        scores = np.asarray(plain["scores"], dtype=np.float32)
+        if scores.size == 0:  # nested lists cannot say how long an empty axis is behind another empty one
+            scores = scores.reshape(*scores.shape[: len(plain["axes"])], len(sides["target"]), columns)
+        return cls(
+            scores=scores,
+            axes=tuple(plain["axes"]),
+            method=plain["method"],
+            settings=plain["settings"],
+            **sides,
+        )
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Give one row per score, with the names of its target and column (needs pandas: `sightline[plot]`)."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_dataframe() needs pandas: pip install 'sightline[plot]'.") from None
+        indices = np.indices(self.scores.shape).reshape(self.scores.ndim, -1)
+        names = np.array(self.source.pieces + self.prefix.pieces, dtype=object)
+        sides = np.array(["source"] * len(self.source) + ["prefix"] * len(self.prefix), dtype=object)
+        return pandas.DataFrame(
+            {name: indices[i] for i, name in enumerate(self.axes)}
+            | {
+                "target": indices[-2],
+                "target_token": np.array(self.target.pieces, dtype=object)[indices[-2]],
+                "column": indices[-1],
+                "column_token": names[indices[-1]],
+                "side": sides[indices[-1]],
+                "score": self.scores.reshape(-1),
+            }
+        )
+
+    def to_bertviz(self) -> dict[str, Any]:
+        """Give BertViz's shape: one (1, head, target, source) array per layer, and the tokens of both sides."""
+        scores = self.scores
+        for position, name in enumerate(("layer", "head")):
+            if name not in self.axes:
+                scores = np.expand_dims(scores, position)
+        if scores.ndim != 4:
+            raise InputError(
+                f"BertViz shows layers and heads only: choose or average {', '.join(self.axes)} first."
+            )
+        return {
+            "attention": [layer[None] for layer in scores],
+            "left_tokens": list(self.target.pieces),
+            "right_tokens": list(self.source.pieces + self.prefix.pieces),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this attribution to one Parquet file."""
+        save_attributions([self], path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Attribution:
+        """Read the one attribution of a file."""
+        several = list(load_attributions(path))
+        if len(several) != 1:
+            raise InputError(f"{path} holds {len(several)} attributions: read it with load_attributions.")
+        return several[0]
+
+    # Looking at it
+
+    def show(self, console: Console | None = None) -> None:
+        """Print a heat map and the strongest links to the terminal; leading axes are averaged."""
+        from sightline.view.terminal import show
+
+        show(self.to_dict(), console)
+
+    def to_html(self) -> str:
+        """Give a self-contained page."""
+        from sightline.view.html import render_page
+
+        return render_page([self.to_dict()], title=f"Sightline: {self.method}")
+
+    def _repr_html_(self) -> str:
+        from sightline.view.html import render_fragment
+
+        return render_fragment(self.to_dict())
+
+
+def _merge(scores: np.ndarray, groups: list[list[int]], axis: int, how: str) -> np.ndarray:
+    if how not in REDUCTIONS:
+        raise unknown_name("way to merge pieces", how, REDUCTIONS)
+    if not groups:
+        return scores
+    return np.stack([REDUCTIONS[how](scores.take(group, axis), axis=axis) for group in groups], axis)
+
+
+def save_attributions(attributions: Iterable[Attribution], path: str | os.PathLike[str]) -> int:
+    """Write attributions to one Parquet file as they come, and return how many there were.
+
+    The file appears under its name only when it is complete.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = dict(zip(FILE_COLUMNS, (pa.string(), pa.list_(pa.int32()), pa.list_(pa.float32())), strict=True))
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    count = 0
+    try:
+        with pq.ParquetWriter(partial, pa.schema(types), compression="zstd") as writer:
+            remaining = iter(attributions)
+            while chunk := list(itertools.islice(remaining, ROWS_PER_WRITE)):
+                columns = {
+                    "labels": [json.dumps(one.labels(), ensure_ascii=False) for one in chunk],
+                    "shape": [one.scores.shape for one in chunk],
+                    "scores": [one.scores.reshape(-1) for one in chunk],
+                }
+                writer.write_table(
+                    pa.table([pa.array(columns[name], types[name]) for name in types], list(types))
+                )
+                count += len(chunk)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def load_attributions(path: str | os.PathLike[str]) -> Iterator[Attribution]:
+    """Read the attributions of a Parquet file one by one; memory does not grow with the file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not Path(path).is_file():
+        raise InputError(f"There is no file {path}.")
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=ROWS_PER_WRITE):
+                for labels, shape, scores in zip(*(batch[name] for name in FILE_COLUMNS), strict=True):
+                    values = scores.values.to_numpy(zero_copy_only=False).reshape(shape.as_py())
+                    yield Attribution.from_dict(json.loads(labels.as_py()) | {"scores": values})
+    except (pa.ArrowInvalid, KeyError) as error:
+        raise InputError(f"{path} is not a file of attributions that Sightline wrote ({error}).") from None
