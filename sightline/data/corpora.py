@@ -1,0 +1,77 @@
+"""Readers of real parallel text: two files line by line, or one with columns between tabs; also gzipped."""
+
+import gzip
+import os
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from sightline.errors import InputError
+
+FOLDER_VARIABLE = "SIGHTLINE_DATA"
+USUAL_FOLDER = Path("../shared/data")
+"""Where corpora lie when the variable is not set: beside the repository, or beside the working directory."""
+
+
+def data_folder() -> Path:
+    """Find the folder of real corpora: what `SIGHTLINE_DATA` names, else `../shared/data`."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named:
+        if not Path(named).is_dir():
+            raise InputError(f"{FOLDER_VARIABLE} names the folder {named}, which does not exist.")
+        return Path(named)
+    repository = Path(__file__).resolve().parents[2]
+    for base in (repository, Path.cwd()):
+        folder = (base / USUAL_FOLDER).resolve()
+        if folder.is_dir():
+            return folder
+    raise InputError(f"There is no folder of corpora: set {FOLDER_VARIABLE} to the folder that holds them.")
+
+
+def data_path(name: str) -> Path:
+    """Find a file of the folder of real corpora, e.g. `tatoeba-en-es/pairs.tsv.gz`."""
+    path = data_folder() / name
+    if not path.exists():
+        raise InputError(f"There is no {name} in the folder of corpora {data_folder()}.")
+    return path
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file, gzipped if it is called `.gz`, without their ends."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    number = 0
+    try:
+        # Bytes, since only a line feed ends a line: `str.splitlines` would also split at rarer characters.
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}, line {number}: this is not UTF-8; convert the file first.") from error
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise InputError(f"{path}: this is not a complete gzip file, though its name ends in .gz.") from error
+
+
+def read_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
+    """Yield the sentence pairs of two files; a difference in length is an error once the shorter one ends."""
+    lines = zip_longest(read_lines(source), read_lines(target))
+    for number, (source_line, target_line) in enumerate(lines):
+        if source_line is None or target_line is None:
+            longer = number + 1 + sum(1 for _ in lines)
+            in_source, in_target = (number, longer) if source_line is None else (longer, number)
+            raise InputError(
+                f"{source} has {in_source} lines but {target} has {in_target}: they must be equal."
+            )
+        yield source_line, target_line
+
+
+def read_tab_separated(path: str | Path, columns: tuple[int, int] = (0, 1)) -> Iterator[tuple[str, str]]:
+    """Yield the sentence pairs in two columns, counted from 0, of a tab-separated file."""
+    for number, line in enumerate(read_lines(path), start=1):
+        cells = line.split("\t")
+        if len(cells) <= max(columns):
+            raise InputError(
+                f"{path}, line {number}: {len(cells)} columns, but number {max(columns)} (from 0) is needed."
+            )
+        yield cells[columns[0]], cells[columns[1]]

@@ -1,0 +1,99 @@
+"""The readers of parallel text, and the folder that real corpora lie in."""
+
+import gzip
+
+import pytest
+
+from sightline.data import corpora
+from sightline.data.corpora import data_folder, data_path, read_lines, read_parallel, read_tab_separated
+from sightline.errors import InputError
+
+
+@pytest.fixture
+def no_usual_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv(corpora.FOLDER_VARIABLE, raising=False)
+    monkeypatch.setattr(corpora, "USUAL_FOLDER", corpora.Path("nowhere/at/all"))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_variable_names_the_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv(corpora.FOLDER_VARIABLE, str(tmp_path))
+    (tmp_path / "pairs.tsv").touch()
+    assert data_folder() == tmp_path
+    assert data_path("pairs.tsv") == tmp_path / "pairs.tsv"
+    with pytest.raises(InputError, match=r"missing\.tsv"):
+        data_path("missing.tsv")
+
+
+def test_a_wrong_variable_is_an_error_and_no_reason_to_look_elsewhere(monkeypatch):
+    monkeypatch.setenv(corpora.FOLDER_VARIABLE, "/no/such/folder")
+    with pytest.raises(InputError, match="SIGHTLINE_DATA names the folder /no/such/folder"):
+        data_folder()
+
+
+def test_the_usual_folder_is_found_beside_the_working_directory(no_usual_folder, monkeypatch, tmp_path):
+    with pytest.raises(InputError, match="set SIGHTLINE_DATA"):
+        data_folder()
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr(corpora, "USUAL_FOLDER", corpora.Path("../shared/data"))
+    monkeypatch.setattr(
+        corpora, "__file__", str(tmp_path / "elsewhere" / "sightline" / "data" / "corpora.py")
+    )
+    assert data_folder() == tmp_path / "shared" / "data"
+
+
+def test_lines_end_at_line_feeds_only(tmp_path):
+    content = "\ufeffone\r\ntwo\u2028still two\x0cand still\n\nfour".encode()
+    plain, zipped = tmp_path / "text", tmp_path / "text.gz"
+    plain.write_bytes(content)
+    zipped.write_bytes(gzip.compress(content))
+    expected = ["one", "two\u2028still two\x0cand still", "", "four"]
+    assert list(read_lines(plain)) == list(read_lines(zipped)) == expected
+
+
+def test_unreadable_files_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"no file .*missing"):
+        list(read_lines(tmp_path / "missing"))
+    (tmp_path / "latin").write_bytes("bien\nça\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin, line 2: .*UTF-8"):
+        list(read_lines(tmp_path / "latin"))
+    (tmp_path / "plain.gz").write_text("not zipped\n")
+    with pytest.raises(InputError, match=r"plain\.gz"):
+        list(read_lines(tmp_path / "plain.gz"))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"many lines\n" * 1000)[:-12])
+    with pytest.raises(InputError, match=r"cut\.gz"):
+        list(read_lines(tmp_path / "cut.gz"))
+
+
+def test_parallel_files_are_read_side_by_side(tmp_path):
+    (tmp_path / "a").write_text("one\ntwo\n")
+    with gzip.open(tmp_path / "b.gz", "wt") as file:
+        file.write("eins\nzwei\n")
+    assert list(read_parallel(tmp_path / "a", tmp_path / "b.gz")) == [("one", "eins"), ("two", "zwei")]
+
+
+@pytest.mark.parametrize(("in_source", "in_target"), [(3, 5), (4, 0), (2, 1)])
+def test_different_lengths_name_both_files_and_counts(tmp_path, in_source, in_target):
+    (tmp_path / "a").write_text("x\n" * in_source)
+    (tmp_path / "b").write_text("y\n" * in_target)
+    with pytest.raises(InputError, match=rf"a has {in_source} lines but .*b has {in_target}"):
+        list(read_parallel(tmp_path / "a", tmp_path / "b"))
+
+
+def test_columns_are_chosen_by_number(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("Go.\tVe.\tsomeone\nHi.\tHola.\n")
+    assert list(read_tab_separated(path)) == [("Go.", "Ve."), ("Hi.", "Hola.")]
+    assert next(read_tab_separated(path, columns=(1, 0))) == ("Ve.", "Go.")
+    with pytest.raises(InputError, match=r"pairs\.tsv, line 2: 2 columns, but number 2"):
+        list(read_tab_separated(path, columns=(0, 2)))
+
+
+def test_real_pairs_read_as_described():
+    try:
+        path = data_path("tatoeba-en-es/pairs.tsv.gz")
+    except InputError as reason:
+        pytest.skip(str(reason))
+    assert sum(1 for _ in read_tab_separated(path)) == 140_868
