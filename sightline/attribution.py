@@ -55,9 +55,7 @@ class Tokens:
 
     def take(self, positions: Sequence[int] | np.ndarray) -> Tokens:
         """Keep some positions; words keep their numbers."""
-        return Tokens(
-            tuple(self.pieces[i] for i in positions), tuple(self.word_ids[i] for i in positions), self.words
-        )
+        return Tokens(tuple(self.pieces[i] for i in positions), tuple(self.word_ids[i] for i in positions), self.words)
 
     def groups(self) -> list[list[int]]:
         """List the positions of each word in order of appearance; a special position stands alone."""
@@ -72,8 +70,7 @@ class Tokens:
         firsts = [group[0] for group in self.groups()]
         word_ids = tuple(self.word_ids[i] for i in firsts)
         pieces = tuple(
-            self.pieces[i] if word is None else self.words[word]
-            for i, word in zip(firsts, word_ids, strict=True)
+            self.pieces[i] if word is None else self.words[word] for i, word in zip(firsts, word_ids, strict=True)
         )
         return Tokens(pieces, word_ids, self.words)
 
@@ -83,6 +80,9 @@ class Tokens:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Tokens:
         return cls(tuple(plain["tokens"]), tuple(plain["word_ids"]), tuple(plain["words"]))
+
+
+NO_TOKENS = Tokens()
 
 
 class Top(NamedTuple):
@@ -103,7 +103,7 @@ class Attribution:
     scores: Float[np.ndarray, "*axes target column"]
     source: Tokens
     target: Tokens
-    prefix: Tokens = Tokens()
+    prefix: Tokens = NO_TOKENS
     axes: tuple[str, ...] = ()
     method: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -126,8 +126,7 @@ class Attribution:
 
     def __repr__(self) -> str:
         shape = ", ".join(
-            f"{name}={size}"
-            for name, size in zip((*self.axes, "target", "column"), self.scores.shape, strict=True)
+            f"{name}={size}" for name, size in zip((*self.axes, "target", "column"), self.scores.shape, strict=True)
         )
         return f"Attribution({self.method or 'scores'}: {shape})"
 
@@ -152,11 +151,7 @@ class Attribution:
 
     def flat(self) -> Attribution:
         """Average over every leading axis, so that one matrix is left."""
-        return (
-            replace(self, scores=self.scores.mean(tuple(range(len(self.axes)))), axes=())
-            if self.axes
-            else self
-        )
+        return replace(self, scores=self.scores.mean(tuple(range(len(self.axes)))), axes=()) if self.axes else self
 
     def words(self, source: Reduction = "sum", target: Reduction = "mean") -> Attribution:
         """Merge the pieces of each word: by default the sum over source pieces, the mean over target pieces.
@@ -230,23 +225,17 @@ class Attribution:
 
     def _axis(self, name: str) -> int:
         if name not in self.axes:
-            raise InputError(
-                f"This attribution has no axis {name!r}; it has {', '.join(self.axes) or 'none'}."
-            )
+            raise InputError(f"This attribution has no axis {name!r}; it has {', '.join(self.axes) or 'none'}.")
         return self.axes.index(name)
 
     def _index(self, name: str, index: int) -> int:
         size = self.scores.shape[self._axis(name)]
         if not -size <= index < size:
-            raise InputError(
-                f"There is no {name} {index}: this attribution has {size}, numbered 0 to {size - 1}."
-            )
+            raise InputError(f"There is no {name} {index}: this attribution has {size}, numbered 0 to {size - 1}.")
         return index % size
 
     def _select(self, name: str, index: int) -> Attribution:
-        return self._without_axis(
-            self._axis(name), self.scores.take(self._index(name, index), self._axis(name))
-        )
+        return self._without_axis(self._axis(name), self.scores.take(self._index(name, index), self._axis(name)))
 
     def _without_axis(self, axis: int, scores: np.ndarray) -> Attribution:
         return replace(self, scores=scores, axes=self.axes[:axis] + self.axes[axis + 1 :])
@@ -312,9 +301,7 @@ class Attribution:
             if name not in self.axes:
                 scores = np.expand_dims(scores, position)
         if scores.ndim != 4:
-            raise InputError(
-                f"BertViz shows layers and heads only: choose or average {', '.join(self.axes)} first."
-            )
+            raise InputError(f"BertViz shows layers and heads only: choose or average {', '.join(self.axes)} first.")
         return {
             "attention": [layer[None] for layer in scores],
             "left_tokens": list(self.target.pieces),
@@ -382,9 +369,7 @@ def save_attributions(attributions: Iterable[Attribution], path: str | os.PathLi
                     "shape": [one.scores.shape for one in chunk],
                     "scores": [one.scores.reshape(-1) for one in chunk],
                 }
-                writer.write_table(
-                    pa.table([pa.array(columns[name], types[name]) for name in types], list(types))
-                )
+                writer.write_table(pa.table([pa.array(columns[name], types[name]) for name in types], list(types)))
                 count += len(chunk)
         partial.replace(path)
     finally:

@@ -1,0 +1,51 @@
+"""The attribution methods: a plain table of functions.
+
+To add a method, write a function `(model, batch, settings) -> Scored` with its frozen settings, and a line here.
+An alias is a key with other defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any, NamedTuple
+
+from sightline.errors import InputError, unknown_name
+from sightline.methods.attention import AttentionSettings, attention
+from sightline.methods.scored import Scored
+from sightline.models.examples import Batch
+from sightline.models.loaded import LoadedModel
+
+
+class Method(NamedTuple):
+    """A method: its function and its default settings, an instance of a frozen dataclass."""
+
+    run: Callable[[LoadedModel, Batch, Any], Scored]
+    defaults: Any
+
+    def settings(self, name: str, changes: Mapping[str, Any]) -> Any:
+        """Change some defaults; an unknown setting is an error that lists the valid ones."""
+        valid = [field.name for field in fields(self.defaults)]
+        for setting in changes:
+            if setting not in valid:
+                if not valid:
+                    raise InputError(f"The method {name} has no settings, so {setting!r} cannot be given.")
+                raise unknown_name(f"setting of {name}", setting, valid)
+        return replace(self.defaults, **changes)
+
+
+METHODS: dict[str, Method] = {
+    "attention": Method(attention, AttentionSettings()),
+}
+
+
+def find_method(name: str) -> Method:
+    """Find a method by its name."""
+    if name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+    return METHODS[name]
+
+
+def resolved(settings: Any) -> dict[str, Any]:
+    """Give settings as plain data, to be kept with the result."""
+    return asdict(settings)

@@ -1,0 +1,150 @@
+"""Attention weights as they are: the baseline of every paper here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from sightline.attend.watch import watch
+from sightline.errors import InputError, unknown_name
+from sightline.methods.scored import Columns, Scored
+from sightline.models.examples import Batch
+from sightline.models.inspection import KINDS, AttentionLayer, Kind
+from sightline.models.loaded import LoadedModel
+
+Choice = int | Literal["all", "mean"]
+
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """Which attention is read, and how.
+
+    `kind` is cross, encoder or decoder; by default the one that the outputs are read from. A layer or head is a number,
+    `"all"` (kept as an axis) or `"mean"`. The reading says which decoder step belongs to an output: the step that
+    gives it (`"output"`), or the next one, which is given it as its input (`"input"`; Kobayashi et al.'s AWI).
+    """
+
+    kind: Kind | None = None
+    layer: Choice = "all"
+    head: Choice = "mean"
+    reading: Literal["output", "input"] = "output"
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in KINDS:
+            raise unknown_name("kind of attention", self.kind, KINDS)
+        if self.reading not in ("output", "input"):
+            raise unknown_name("reading", self.reading, ["output", "input"])
+        for name, choice in (("layer", self.layer), ("head", self.head)):
+            if not isinstance(choice, int) and choice not in ("all", "mean"):
+                raise InputError(f"The {name} is {choice!r}: it should be a number, 'all' or 'mean'.")
+
+
+@dataclass(frozen=True)
+class AttentionSettings(LayerSettings):
+    """The settings of `attention`."""
+
+
+@torch.no_grad()
+def attention(model: LoadedModel, batch: Batch, settings: AttentionSettings) -> Scored:
+    """Give the attention weights alpha of each layer, averaged over heads or head by head."""
+    reading = read_layers(model, settings)
+    with watch(model.module, [layer.module for layer in reading.layers]) as seen:
+        model.run(batch)
+    per_layer = []
+    for layer in reading.layers:
+        weights = seen[layer.module].weights
+        assert weights is not None
+        per_layer.append(reading.rows_of(model, batch, choose_head(weights, settings.head)))
+    return reading.scored(model, batch, per_layer, head_axis=settings.head == "all")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The layers that were asked for, and how their rows become rows of outputs."""
+
+    layers: list[AttentionLayer]
+    kind: Kind
+    whole_map: bool
+    settings: LayerSettings
+
+    def rows_of(
+        self, model: LoadedModel, batch: Batch, scores: Float[Tensor, "batch *head query key"]
+    ) -> Float[Tensor, "batch *head row key"]:
+        """Pick the query positions that belong to the outputs."""
+        if self.whole_map:
+            return scores
+        if model.task == "classify" and getattr(model.module.config, "classifier_pooling", "cls") == "mean":
+            real = batch.mask.view(len(batch), *[1] * (scores.ndim - 3), -1, 1)
+            return (scores * real).sum(-2, keepdim=True) / real.sum(-2, keepdim=True)
+        rows = self._query_positions(model, batch)
+        index = rows.view(len(batch), *[1] * (scores.ndim - 3), -1, 1).expand(*scores.shape[:-2], -1, scores.shape[-1])
+        return scores.gather(-2, index)
+
+    def _query_positions(self, model: LoadedModel, batch: Batch) -> Tensor:
+        if model.task == "classify" and self.kind == "decoder":  # a causal classifier reads the last token
+            return batch.mask.sum(1, keepdim=True) - 1
+        return (batch.rows + (self.settings.reading == "input")).clamp(max=self._last_step(batch))
+
+    def _last_step(self, batch: Batch) -> int:
+        return (batch.ids if batch.decoder_ids is None else batch.decoder_ids).shape[1] - 1
+
+    def scored(self, model: LoadedModel, batch: Batch, per_layer: list[Tensor], *, head_axis: bool) -> Scored:
+        """Stack layers, or choose or average them, and say what rows and columns are."""
+        axes: tuple[str, ...] = ("head",) if head_axis else ()
+        scores = torch.stack(per_layer, 1) if len(per_layer) > 1 or self.settings.layer == "all" else per_layer[0]
+        if self.settings.layer == "mean":
+            scores = torch.stack(per_layer, 1).mean(1)
+        elif self.settings.layer == "all":
+            axes = ("layer", *axes)
+        columns: Columns = "source"
+        if self.kind == "decoder" and model.task != "classify":
+            columns = "both" if model.task == "continue" else "prefix"
+        row_mask = None
+        if self.settings.reading == "input" and not self.whole_map:
+            row_mask = batch.row_mask & (batch.rows < self._steps(batch)[:, None] - 1)
+        return Scored(scores, axes, "source" if self.whole_map else "target", columns, row_mask)
+
+    def _steps(self, batch: Batch) -> Tensor:
+        """Count each example's real decoder steps."""
+        lengths = [len(example.decoder_ids or example.ids) for example in batch.examples]
+        return torch.tensor(lengths, device=batch.device)
+
+
+def read_layers(model: LoadedModel, settings: LayerSettings) -> Reading:
+    """Find the layers that the settings ask for."""
+    kind = settings.kind or _default_kind(model)
+    layers = model.layers(kind)
+    if isinstance(settings.layer, int):
+        if not -len(layers) <= settings.layer < len(layers):
+            raise InputError(
+                f"There is no layer {settings.layer}: the model has {len(layers)} layers of {kind} attention, "
+                f"numbered 0 to {len(layers) - 1}."
+            )
+        layers = [layers[settings.layer]]
+    asked_for_map = settings.kind == "encoder" or model.task == "represent"
+    if settings.reading == "input" and (kind == "encoder" or model.task == "classify"):
+        raise InputError("The reading 'input' is for decoders: an encoder's rows have no step of their own.")
+    return Reading(layers, kind, asked_for_map, settings)
+
+
+def _default_kind(model: LoadedModel) -> Kind:
+    if model.task == "translate":
+        return "cross"
+    kinds = {layer.kind for layer in model.attention_layers}
+    return "decoder" if "decoder" in kinds else "encoder"
+
+
+def choose_head(scores: Float[Tensor, "batch head query key"], head: Choice) -> Float[Tensor, "batch *head query key"]:
+    """Average over heads, keep them, or choose one."""
+    if head == "mean":
+        return scores.mean(1)
+    if head == "all":
+        return scores
+    count = scores.shape[1]
+    if not -count <= head < count:
+        raise InputError(f"There is no head {head}: this layer has {count}, numbered 0 to {count - 1}.")
+    return scores[:, head]

@@ -1,0 +1,78 @@
+"""What a method gives for a batch, and how it becomes one Attribution per example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from sightline.attribution import NO_TOKENS, Attribution, Tokens
+from sightline.models.examples import Batch, Example
+from sightline.models.loaded import LoadedModel
+
+Columns = Literal["source", "prefix", "both"]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of a batch, padding included, with the names of what they are about.
+
+    `rows` are the outputs or, in an encoder, the source positions themselves. Columns are the source, the target
+    prefix, or both; in a decoder-only model, where they are one sequence, the positions of that sequence.
+    """
+
+    scores: Float[Tensor, "batch *axes row column"]
+    axes: tuple[str, ...] = ()
+    rows: Literal["target", "source"] = "target"
+    columns: Columns = "source"
+    row_mask: Bool[Tensor, "batch row"] | None = None
+
+
+def to_attributions(
+    model: LoadedModel, batch: Batch, scored: Scored, method: str, settings: Mapping[str, Any]
+) -> list[Attribution]:
+    """Cut the padding off and name every position."""
+    scores = scored.scores.detach().to("cpu", torch.float32).numpy()
+    assert not np.isnan(scores).any(), f"{method} gave NaN"
+    row_mask = batch.row_mask if scored.row_mask is None else scored.row_mask
+    one_sequence = model.task == "continue"
+    results = []
+    for number, example in enumerate(batch.examples):
+        rows = (
+            np.arange(len(example.source))
+            if scored.rows == "source"
+            else np.flatnonzero(row_mask[number].cpu().numpy())
+        )
+        source, prefix, columns = _columns(example, scored.columns, one_sequence, batch.ids.shape[1])
+        tokens = example.source if scored.rows == "source" else example.target
+        results.append(
+            Attribution(
+                scores[number][..., rows, :][..., columns],
+                source=source,
+                target=tokens.take(rows),
+                prefix=prefix,
+                axes=scored.axes,
+                method=method,
+                settings=settings,
+            )
+        )
+    return results
+
+
+def _columns(
+    example: Example, columns: Columns, one_sequence: bool, padded_source: int
+) -> tuple[Tokens, Tokens, np.ndarray]:
+    """Find the columns of an example's source and prefix among the padded ones."""
+    source_columns = np.arange(len(example.source))
+    start = len(example.source) if one_sequence else padded_source if columns == "both" else 0
+    prefix_columns = start + np.arange(len(example.prefix))
+    if columns == "source":
+        return example.source, NO_TOKENS, source_columns
+    if columns == "prefix":
+        return NO_TOKENS, example.prefix, prefix_columns
+    return example.source, example.prefix, np.concatenate([source_columns, prefix_columns])

@@ -1,0 +1,77 @@
+"""Reaching a model's input embeddings while it runs, one position at a time.
+
+A forward hook on the side's own embedding module changes what the module gives; ids stay as they are, so that
+repeated words stay apart and nothing else in the model notices. (`inputs_embeds` is not an equal way in: some models
+do not scale it, some shift positions, some refuse it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+EmbeddingChange = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class EmbeddingSite:
+    """Where one side is embedded, and the factor that the model multiplies the result with."""
+
+    module: nn.Module
+    scale: float = 1.0
+
+
+def embedding_site(stack: Any) -> EmbeddingSite:
+    """Find the embedding module of an encoder, a decoder or a whole model."""
+    module = stack.get_input_embeddings()
+    # Marian and Pegasus scale outside the module; BART and M2M100 inside it.
+    scale = 1.0 if hasattr(module, "embed_scale") else float(getattr(stack, "embed_scale", None) or 1.0)
+    return EmbeddingSite(module, scale)
+
+
+@contextmanager
+def changed_embeddings(
+    sites: dict[str, EmbeddingSite], encoder: nn.Module | None, **changes: EmbeddingChange
+) -> Iterator[None]:
+    """Apply a change to the (scaled) embeddings of each side named, as long as the context lasts."""
+    with ExitStack() as stack:
+        running = _Running(encoder is not None and sites["source"].module is sites["prefix"].module)
+        if running.shared:
+            assert encoder is not None
+            for handle in (
+                encoder.register_forward_pre_hook(lambda *_: running.enter()),
+                encoder.register_forward_hook(lambda *_: running.leave()),
+            ):
+                stack.callback(handle.remove)
+        for side, change in changes.items():
+            hook = _hook(sites[side].scale, change, side, running)
+            stack.callback(sites[side].module.register_forward_hook(hook).remove)
+        yield
+
+
+@dataclass
+class _Running:
+    """Tells the sides apart where one embedding module serves both."""
+
+    shared: bool
+    in_encoder: bool = False
+
+    def enter(self) -> None:
+        self.in_encoder = True
+
+    def leave(self) -> None:
+        self.in_encoder = False
+
+    def concerns(self, side: str) -> bool:
+        return not self.shared or self.in_encoder == (side == "source")
+
+
+def _hook(scale: float, change: EmbeddingChange, side: str, running: _Running) -> Callable[..., Tensor | None]:
+    def hook(_module: nn.Module, _args: object, output: Tensor) -> Tensor | None:
+        return change(output * scale) / scale if running.concerns(side) else None
+
+    return hook

@@ -1,0 +1,392 @@
+"""A loaded model: any Hugging Face model, or one of ours, as one thing that methods can ask.
+
+It turns texts into examples and batches, gives log-probabilities of outputs from one teacher-forced pass, lets input
+embeddings be changed, names its attention layers by kind, and generates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sightline.attribution import Tokens
+from sightline.errors import InputError
+from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
+from sightline.models.examples import Batch, Example, build_batch
+from sightline.models.inspection import KINDS, AttentionLayer, Kind, find_attention
+from sightline.text.words import Encoded, Part, Text, decode, encode, piece_names, split_words, tokens_of_ids, word_part
+
+Task = Literal["translate", "continue", "classify", "fill", "represent"]
+UNLIMITED = 1_000_000
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is put around a source: languages, a prefix, a chat template."""
+
+    source_lang: str | None = None
+    target_lang: str | None = None
+    prefix: str = ""
+    chat: bool = False
+
+
+class LoadedModel:
+    """A model with its tokenizer. Made by `sightline.load`."""
+
+    def __init__(self, module: Any, tokenizer: Any, task: Task, prompt: Prompt) -> None:
+        self.module = module
+        self.tokenizer = tokenizer
+        self.task = task
+        self.prompt = prompt
+
+    def __repr__(self) -> str:
+        return f"LoadedModel({type(self.module).__name__}, task={self.task!r}, device={str(self.device)!r})"
+
+    @property
+    def device(self) -> torch.device:
+        return self.module.device
+
+    @property
+    def has_encoder_and_decoder(self) -> bool:
+        return bool(self.module.config.is_encoder_decoder)
+
+    # Texts
+
+    def encode(self, source: Text, target: Text | None, *, name: str = "source") -> Example:
+        """Make the example of a source and a target; the words of both are kept."""
+        source_words = split_words(source, name)
+        target_words = None if target is None else split_words(target, name.replace("source", "target"))
+        example = getattr(self, f"_encode_to_{self.task}")(source_words, target_words)
+        self._check_length(example, name)
+        return example
+
+    def with_output(self, example: Example, ids: Sequence[int]) -> Example:
+        """Give an example the output ids that the model answered."""
+        return getattr(self, f"_answered_by_{self.task}")(example, tuple(ids))
+
+    def _source_parts(self, words: tuple[str, ...]) -> list[Part]:
+        if self.prompt.chat:
+            content = self.prompt.prefix + " ".join(words)
+            turns = [{"role": "user", "content": content}]
+            text: str = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+            start = text.rindex(content)
+            parts = [Part(text[:start]), Part(self.prompt.prefix), word_part(words), Part(text[start + len(content) :])]
+        else:
+            parts = [Part(self.prompt.prefix), word_part(words)]
+        return [part for part in parts if part.text]
+
+    def _encode_source(self, words: tuple[str, ...], after: Sequence[Part] = ()) -> Encoded:
+        return encode(self.tokenizer, [*self._source_parts(words), *after], special_tokens=not self.prompt.chat)
+
+    def _encode_to_represent(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
+        if target is not None:
+            raise InputError(f"{type(self.module).__name__} only represents text: it has no output, so give no target.")
+        source = self._encode_source(words)
+        return Example(source.ids, source.tokens(words))
+
+    def _encode_to_translate(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
+        source = self._encode_source(words)
+        example = Example(source.ids, source.tokens(words))
+        if target is None:
+            return example
+        encoded = encode(self.tokenizer, [word_part(target)], as_target=True)
+        return self._translated(example, self._decoder_ids(encoded.ids), encoded.ids, encoded.tokens(target))
+
+    def _answered_by_translate(self, example: Example, ids: tuple[int, ...]) -> Example:
+        return self._translated(example, ids[:-1], ids[1:], tokens_of_ids(self.tokenizer, ids[1:]))
+
+    def _decoder_ids(self, labels: tuple[int, ...]) -> tuple[int, ...]:
+        """Shift labels to the right, as the model was trained on them."""
+        if hasattr(self.module, "prepare_decoder_input_ids_from_labels"):
+            return tuple(self.module.prepare_decoder_input_ids_from_labels(labels=torch.tensor([labels]))[0].tolist())
+        return (self.module.config.decoder_start_token_id, *labels[:-1])
+
+    def _translated(
+        self, example: Example, decoder_ids: tuple[int, ...], labels: tuple[int, ...], target: Tokens
+    ) -> Example:
+        prefix = Tokens(
+            piece_names(self.tokenizer, decoder_ids[:1]) + target.pieces[:-1],
+            (None, *target.word_ids[:-1]),
+            target.words,
+        )
+        rows = tuple(range(len(labels)))
+        return Example(example.ids, example.source, target, prefix, labels, rows, decoder_ids)
+
+    def _encode_to_continue(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
+        if target is None:
+            source = self._encode_source(words)
+            return Example(source.ids, source.tokens(words))
+        between = [] if self.prompt.chat else [Part(" ")]
+        encoded = self._encode_source(words, [*between, word_part(target)])
+        last_part = max(part for part in encoded.parts if part is not None)
+        start = encoded.parts.index(last_part)
+        stop = len(encoded.ids) - encoded.parts[::-1].index(last_part)  # an end token behind it is no output here
+        source_tokens = encoded.tokens(words, 0, start)
+        return self._continued(
+            encoded.ids[:start], source_tokens, encoded.ids[start:stop], encoded.tokens(target, start, stop)
+        )
+
+    def _answered_by_continue(self, example: Example, ids: tuple[int, ...]) -> Example:
+        return self._continued(example.ids, example.source, ids, tokens_of_ids(self.tokenizer, ids))
+
+    def _continued(self, prompt: tuple[int, ...], source: Tokens, ids: tuple[int, ...], target: Tokens) -> Example:
+        if not prompt:
+            raise InputError("The source is empty for this model: it needs at least one token before the target.")
+        prefix = target.take(range(len(ids) - 1))
+        rows = tuple(range(len(prompt) - 1, len(prompt) + len(ids) - 1))
+        return Example(prompt + ids, source, target, prefix, ids, rows)
+
+    def _encode_to_classify(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
+        source = self._encode_source(words)
+        example = Example(source.ids, source.tokens(words))
+        return example if target is None else self._answered_by_classify(example, (self._label_id(" ".join(target)),))
+
+    def _label_id(self, label: str) -> int:
+        names = self.module.config.id2label
+        for number, name in names.items():
+            if label in (name, str(number)):
+                return int(number)
+        raise InputError(f"There is no label {label!r}: this model knows {', '.join(names.values())}.")
+
+    def _answered_by_classify(self, example: Example, ids: tuple[int, ...]) -> Example:
+        label = self.module.config.id2label[ids[0]]
+        return Example(example.ids, example.source, Tokens((label,), (0,), (label,)), outputs=ids, rows=(0,))
+
+    def _encode_to_fill(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
+        source = self._encode_source(words)
+        example = Example(source.ids, source.tokens(words))
+        gaps = self._gaps(example)
+        if not gaps:
+            raise InputError(
+                f"The source has no {self.tokenizer.mask_token}: put one where the model is to fill in a word."
+            )
+        if target is None:
+            return example
+        if len(target) != len(gaps):
+            raise InputError(f"The target has {len(target)} words for {len(gaps)} gaps: give one word for each.")
+        ids = tuple(self._one_piece(word) for word in target)
+        return self._filled(example, ids, Tokens(target, tuple(range(len(target))), target))
+
+    def _one_piece(self, word: str) -> int:
+        # Byte-level vocabularies know most words only with the space before them.
+        for text in (" " + word, word):
+            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+            if len(ids) == 1:
+                return ids[0]
+        raise InputError(f"The word {word!r} is more than one piece for this tokenizer: a gap takes one piece.")
+
+    def _gaps(self, example: Example) -> tuple[int, ...]:
+        return tuple(i for i, token in enumerate(example.ids) if token == self.tokenizer.mask_token_id)
+
+    def _answered_by_fill(self, example: Example, ids: tuple[int, ...]) -> Example:
+        pieces = piece_names(self.tokenizer, ids)
+        return self._filled(example, ids, Tokens(pieces, tuple(range(len(ids))), pieces))
+
+    def _filled(self, example: Example, ids: tuple[int, ...], target: Tokens) -> Example:
+        return Example(example.ids, example.source, target, outputs=ids, rows=self._gaps(example))
+
+    @cached_property
+    def max_length(self) -> int:
+        """Say how many positions the model takes."""
+        config = (
+            self.module.config.get_text_config()
+            if hasattr(self.module.config, "get_text_config")
+            else self.module.config
+        )
+        positions = getattr(config, "max_position_embeddings", None) or UNLIMITED
+        embeddings = [m for m in self.module.modules() if getattr(m, "padding_idx", None) is not None]
+        if any(isinstance(m, nn.Embedding) and m.num_embeddings == positions for m in embeddings):
+            positions -= config.pad_token_id + 1  # RoBERTa counts positions from behind the padding id
+        return min(positions, self.tokenizer.model_max_length or UNLIMITED)
+
+    def _check_length(self, example: Example, name: str) -> None:
+        if len(example) > self.max_length:
+            raise InputError(
+                f"The {name} is too long: it and its target take {len(example)} positions, and this model takes "
+                f"{self.max_length}. Split it."
+            )
+
+    # Running
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Switch dropout off and parameters' gradients too, as long as the context lasts."""
+        was_training = self.module.training
+        trainable = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+        self.module.eval()
+        for parameter in trainable:
+            parameter.requires_grad_(False)
+        try:
+            yield
+        finally:
+            self.module.train(was_training)
+            for parameter in trainable:
+                parameter.requires_grad_(True)
+
+    def batch(self, examples: Sequence[Example]) -> Batch:
+        """Pad examples into one batch on the model's device."""
+        pad = self.tokenizer.pad_token_id
+        return build_batch(examples, pad if pad is not None else 0, self.device)
+
+    def inputs(self, batch: Batch) -> dict[str, Any]:
+        """Give the arguments of the model's forward pass."""
+        inputs: dict[str, Any] = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
+        if batch.decoder_ids is not None:
+            inputs["decoder_input_ids"] = batch.decoder_ids
+        if self.task in ("translate", "continue"):
+            inputs["use_cache"] = False
+        return inputs
+
+    def run(self, batch: Batch) -> Any:
+        """Run the model without its head where it can be left out: enough for what happens inside it."""
+        body = self.module.base_model
+        return (body if self.task in ("translate", "continue", "fill") else self.module)(**self.inputs(batch))
+
+    def logits(self, batch: Batch) -> Float[Tensor, "batch target vocabulary"]:
+        """Give the logits of every output from one teacher-forced pass."""
+        logits = self.module(**self.inputs(batch)).logits
+        if self.task == "classify":
+            return logits[:, None]
+        return take_rows(logits, batch.rows)
+
+    def log_probs(self, batch: Batch) -> Float[Tensor, "batch target"]:
+        """Give the log-probability of every output from one teacher-forced pass."""
+        log_probs = self.logits(batch).float().log_softmax(-1)
+        return log_probs.gather(-1, batch.outputs[..., None])[..., 0]
+
+    # Embeddings
+
+    @cached_property
+    def embedding_sites(self) -> dict[str, EmbeddingSite]:
+        """Say where the source is embedded and, in a decoder of its own, the target prefix."""
+        if not self.has_encoder_and_decoder:
+            return {"source": embedding_site(self.module)}
+        return {
+            "source": embedding_site(self.module.get_encoder()),
+            "prefix": embedding_site(self.module.get_decoder()),
+        }
+
+    @contextmanager
+    def changed_embeddings(self, **changes: EmbeddingChange) -> Iterator[None]:
+        """Change the (scaled) embeddings of the sides named (`source=`, `prefix=`) in every pass of the context."""
+        encoder = self.module.get_encoder() if self.has_encoder_and_decoder else None
+        with changed_embeddings(self.embedding_sites, encoder, **changes):
+            yield
+
+    # Attention
+
+    @cached_property
+    def attention_layers(self) -> list[AttentionLayer]:
+        """List every attention layer; the first use checks that watching the model changes nothing."""
+        probe = self._probe()
+        inputs = self.inputs(probe)
+
+        def run() -> Tensor:
+            output = self.module(**inputs)
+            return output.logits if hasattr(output, "logits") else output.last_hidden_state
+
+        with self.evaluating():
+            target_length = None if probe.decoder_ids is None else probe.decoder_ids.shape[1]
+            return find_attention(self.module, run, probe.ids.shape[1], target_length)
+
+    def _probe(self) -> Batch:
+        """Make a small batch of two lengths that differ between source and target."""
+        vocabulary = self.module.config.get_text_config().vocab_size
+        ids = [(5 + 7 * i) % vocabulary for i in range(6)]
+        decoder_ids = (0, *ids[:3]) if self.has_encoder_and_decoder else ()
+        lengths = (6, 4)
+        examples = [
+            Example(tuple(ids[:length]), Tokens(("",) * length, (None,) * length), decoder_ids=decoder_ids)
+            for length in lengths
+        ]
+        return self.batch(examples)
+
+    def layers(self, kind: Kind) -> list[AttentionLayer]:
+        """List the attention layers of a kind, from the first to the last."""
+        found = [layer for layer in self.attention_layers if layer.kind == kind]
+        if not found:
+            has = [kind for kind in KINDS if any(layer.kind == kind for layer in self.attention_layers)]
+            raise InputError(f"{type(self.module).__name__} has no {kind} attention; it has {', '.join(has)}.")
+        return found
+
+    # Answers of the model's own
+
+    @torch.no_grad()
+    def answer(self, examples: Sequence[Example], **options: Any) -> list[tuple[int, ...]]:
+        """Let the model give the output: generated ids, the predicted label, the words for the gaps.
+
+        A translation's ids begin with the token that its decoder started with.
+        """
+        if self.task == "represent":
+            return [()] * len(examples)
+        if self.task in ("translate", "continue"):
+            return self._generate(examples, options)
+        batch = self.batch(examples)
+        predicted = self.module(**self.inputs(batch)).logits.argmax(-1).tolist()
+        if self.task == "classify":
+            return [(label,) for label in predicted]
+        return [
+            tuple(row[gap] for gap in self._gaps(example)) for row, example in zip(predicted, examples, strict=True)
+        ]
+
+    def _generate(self, examples: Sequence[Example], options: dict[str, Any]) -> list[tuple[int, ...]]:
+        ids = [torch.tensor(example.ids) for example in examples]
+        side = "left" if self.task == "continue" else "right"
+        pad = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
+        width = max(len(row) for row in ids)
+        padded = torch.full((len(ids), width), pad)
+        mask = torch.zeros(len(ids), width, dtype=torch.long)
+        for row, sequence in enumerate(ids):
+            place = slice(width - len(sequence), width) if side == "left" else slice(0, len(sequence))
+            padded[row, place] = sequence
+            mask[row, place] = 1
+        room = self.max_length - (width if self.task == "continue" else 0) - 1
+        options = {"max_new_tokens": min(2 * width + 20, room), "pad_token_id": pad} | self._forced_start() | options
+        sequences = self.module.generate(
+            padded.to(self.device), attention_mask=mask.to(self.device), **options
+        ).tolist()
+        if self.task == "continue":
+            return [self._until_end(sequence[width:], pad) for sequence in sequences]
+        return [(sequence[0], *self._until_end(sequence[1:], pad)) for sequence in sequences]
+
+    def _until_end(self, ids: list[int], pad: int) -> tuple[int, ...]:
+        """Cut the padding behind the end token; a decoder-only model's end token is no output to explain."""
+        ends = self.module.generation_config.eos_token_id
+        ends = {ends} if isinstance(ends, int) else set(ends or ())
+        for position, token in enumerate(ids):
+            if token in ends:
+                stop = position + (self.task == "translate")
+                return tuple(ids[: max(stop, 1)])
+        while len(ids) > 1 and ids[-1] == pad:
+            ids.pop()
+        return tuple(ids)
+
+    def _forced_start(self) -> dict[str, int]:
+        """Name the target language's token where the decoder starts with one (M2M100, NLLB, mBART)."""
+        lang = self.prompt.target_lang
+        if lang is None or not hasattr(self.tokenizer, "tgt_lang"):
+            return {}
+        name = self.tokenizer.get_lang_token(lang) if hasattr(self.tokenizer, "get_lang_token") else lang
+        # The first mBART starts its decoder with the language; its successors force it behind a start token.
+        first_mbart = type(self.tokenizer).__name__ == "MBartTokenizer"
+        option = "decoder_start_token_id" if first_mbart else "forced_bos_token_id"
+        return {option: self.tokenizer.convert_tokens_to_ids(name)}
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Turn generated ids into text."""
+        return decode(self.tokenizer, ids)
+
+
+def take_rows(tensor: Float[Tensor, "batch position width"], rows: Tensor) -> Float[Tensor, "batch target width"]:
+    """Pick the positions where the outputs are predicted."""
+    count = rows.shape[1]
+    if count <= tensor.shape[1] and bool((rows == torch.arange(count, device=rows.device)).all()):
+        return tensor[:, :count]
+    return tensor.gather(1, rows[..., None].expand(-1, -1, tensor.shape[-1]))

@@ -1,0 +1,190 @@
+"""Which word each piece of a text belongs to.
+
+A word is what white space delimits, or what the user split. Words are joined by one space and tokenised as text;
+pieces are mapped to words by character offset. A tokenizer without offsets is run word by word and must give the
+same pieces as for the whole. A tokenizer's own `word_ids()` is not used: what it calls a word varies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sightline.attribution import Tokens
+from sightline.errors import InputError
+
+Text = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a text: words of one side, or, without words, something around them (a prompt, a template)."""
+
+    text: str
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The ids of a text, the part that each came from (None: added by the tokenizer), and their pieces and words."""
+
+    ids: tuple[int, ...]
+    parts: tuple[int | None, ...]
+    pieces: tuple[str, ...]
+    word_ids: tuple[int | None, ...]
+
+    def tokens(self, words: tuple[str, ...], start: int = 0, stop: int | None = None) -> Tokens:
+        """Give the positions from `start` to `stop` as Tokens."""
+        return Tokens(self.pieces[start:stop], self.word_ids[start:stop], words)
+
+
+def split_words(text: Text, name: str) -> tuple[str, ...]:
+    """Split a text into words, or take the words that the user split."""
+    if isinstance(text, str):
+        words = tuple(text.split())
+    else:
+        words = tuple(text)
+        for word in words:
+            if not word.strip() or word.split() != [word]:
+                raise InputError(f"The {name} has the word {word!r}: a word may be neither empty nor hold white space.")
+    if not words:
+        raise InputError(f"The {name} is empty: give it at least one word.")
+    return words
+
+
+def word_part(words: tuple[str, ...]) -> Part:
+    """Make a part of words."""
+    return Part(" ".join(words), words)
+
+
+def encode(tokenizer: Any, parts: Sequence[Part], *, as_target: bool = False, special_tokens: bool = True) -> Encoded:
+    """Tokenise the joined text of some parts, and say which part and word each piece belongs to."""
+    text = "".join(part.text for part in parts)
+    argument = {"text_target": text} if as_target else {"text": text}
+    if not tokenizer.is_fast:
+        return _encode_word_by_word(tokenizer, parts, argument, as_target, special_tokens)
+    encoding = tokenizer(
+        **argument,
+        add_special_tokens=special_tokens,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+    )
+    ids = encoding["input_ids"]
+    spans = _word_spans(parts)
+    found: list[tuple[int | None, int | None]] = []
+    for (start, end), added in zip(encoding["offset_mapping"], encoding["special_tokens_mask"], strict=True):
+        found.append((None, None) if added else _owner(text, start, end, spans))
+    return Encoded(
+        tuple(ids),
+        tuple(part for part, _ in found),
+        piece_names(tokenizer, ids),
+        tuple(word for _, word in found),
+    )
+
+
+def _word_spans(parts: Sequence[Part]) -> list[tuple[int, int, int, int | None]]:
+    """List (start, end, part, word) over the joined text; a part without words is one span."""
+    spans: list[tuple[int, int, int, int | None]] = []
+    offset = 0
+    for number, part in enumerate(parts):
+        if not part.words and part.text.strip():
+            spans.append((offset, offset + len(part.text), number, None))
+        position = 0
+        for word_number, word in enumerate(part.words):
+            start = part.text.index(word, position)
+            position = start + len(word)
+            spans.append((offset + start, offset + position, number, word_number))
+        offset += len(part.text)
+    return spans
+
+
+def _owner(
+    text: str, start: int, end: int, spans: list[tuple[int, int, int, int | None]]
+) -> tuple[int | None, int | None]:
+    """Find the part and word of a piece that covers text[start:end]."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start == end:  # white space only: it belongs to what follows
+        _, _, part, word = next((span for span in spans if span[1] > start), spans[-1])
+        return part, word
+    owners = [span for span in spans if span[0] < end and start < span[1]]
+    if len(owners) != 1:
+        raise InputError(
+            f"The tokenizer joins {text[start:end]!r} across a word boundary; "
+            "split the text into words differently, or use a tokenizer that keeps words apart."
+        )
+    return owners[0][2], owners[0][3]
+
+
+def _encode_word_by_word(
+    tokenizer: Any, parts: Sequence[Part], argument: dict[str, str], as_target: bool, special_tokens: bool
+) -> Encoded:
+    """Encode with a tokenizer that has no offsets: each word alone must give the same pieces as the whole."""
+    key = "text_target" if as_target else "text"
+    ids: list[int] = tokenizer(**argument, add_special_tokens=special_tokens)["input_ids"]
+    plain: list[int] = []
+    owners: list[tuple[int | None, int | None]] = []
+    for number, part in enumerate(parts):
+        units = part.words or (part.text.strip(),)
+        for word_number, unit in enumerate(units):
+            pieces = tokenizer(**{key: unit}, add_special_tokens=False)["input_ids"] if unit else []
+            plain += pieces
+            owners += [(number, word_number if part.words else None)] * len(pieces)
+    before = next((i for i in range(len(ids) - len(plain) + 1) if ids[i : i + len(plain)] == plain), None)
+    if before is None:
+        raise InputError(
+            f"The tokenizer does not keep the words of {argument[key]!r} apart: "
+            "one by one it splits them differently. Normalise the text, or split it into words differently."
+        )
+    after = len(ids) - before - len(plain)
+    owners = [(None, None)] * before + owners + [(None, None)] * after
+    return Encoded(
+        tuple(ids),
+        tuple(part for part, _ in owners),
+        piece_names(tokenizer, ids),
+        tuple(word for _, word in owners),
+    )
+
+
+def tokens_of_ids(tokenizer: Any, ids: Sequence[int]) -> Tokens:
+    """Find the words of generated ids, whose pieces need not be the tokenizer's first choice.
+
+    Each prefix is decoded: a piece belongs to the word that is the last one once the piece is there.
+    """
+    special = set(tokenizer.all_special_ids) | set(getattr(tokenizer, "lang_code_to_id", {}).values())
+    pieces = piece_names(tokenizer, ids)
+    plain: list[int] = []
+    word_ids: list[int | None] = []
+    text = ""
+    for token, piece in zip(ids, pieces, strict=True):
+        if token in special:
+            word_ids.append(None)
+            continue
+        plain.append(token)
+        text = decode(tokenizer, plain)
+        count = len(text.split())
+        starts_next = not piece.strip("▁ ") and count > 0
+        word_ids.append(count if starts_next else max(count - 1, 0))
+    words = tuple(text.split()) or (("",) if plain else ())
+    last = len(words) - 1
+    return Tokens(pieces, tuple(None if word is None else min(word, last) for word in word_ids), words)
+
+
+def decode(tokenizer: Any, ids: Sequence[int]) -> str:
+    """Turn ids into text as it stands, without special tokens."""
+    return tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+def piece_names(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
+    """Name pieces for people: byte-level pieces are decoded, with `▁` for a space before the piece."""
+    names = [str(name) for name in tokenizer.convert_ids_to_tokens(list(ids))]
+    decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+    if type(decoder).__name__ != "ByteLevel":
+        return tuple(names)
+    added = tokenizer.get_added_vocab()
+    return tuple(
+        name if name in added else tokenizer.convert_tokens_to_string([name]).replace(" ", "▁") for name in names
+    )

@@ -1,0 +1,400 @@
+"""One zoo of tiny models with random weights and real tokenizer classes, built here without any download."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+import transformers as tf
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+import sightline
+from sightline.models.loaded import LoadedModel
+
+SOURCES = [
+    "The cat sleeps on the mat.",
+    "A small dog sees the cat and the bird.",
+    "Yes.",
+    "Members of the committee's board weren't informed, however.",
+    "The bird that the dog sees sings a song for the members of the board and the cat.",
+]
+TARGETS = [
+    "El gato duerme en la alfombra.",
+    "Un perro pequeño ve al gato y al pájaro.",
+    "Sí.",
+    "Sin embargo, los miembros de la junta no fueron informados.",
+    "El pájaro que ve el perro canta una canción para los miembros de la junta y el gato.",
+]
+CORPUS = (SOURCES + TARGETS) * 4
+VOCABULARY = 160
+WIDTH, HEADS, LAYERS = 16, 4, 2
+
+
+def _trained(model: Any, pre_tokenizer: Any, trainer: Any) -> dict[str, Any]:
+    """Train a tokenizer and give the parts that transformers' classes are built from."""
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return json.loads(tokenizer.to_str())["model"]
+
+
+def _unigram(specials: list[str]) -> list[tuple[str, float]]:
+    trained = _trained(
+        models.Unigram(),
+        pre_tokenizers.Metaspace(),
+        trainers.UnigramTrainer(vocab_size=VOCABULARY, special_tokens=specials, unk_token="<unk>", show_progress=False),
+    )
+    return [(piece, score) for piece, score in trained["vocab"]]
+
+
+def _byte_level(specials: list[str]) -> dict[str, Any]:
+    trained = _trained(
+        models.BPE(),
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+        trainers.BpeTrainer(
+            vocab_size=320,
+            special_tokens=specials,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    return {"vocab": trained["vocab"], "merges": [tuple(merge) for merge in trained["merges"]]}
+
+
+def _metaspace_bpe(specials: list[str]) -> dict[str, Any]:
+    trained = _trained(
+        models.BPE(unk_token="<unk>"),
+        pre_tokenizers.Metaspace(),
+        trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=specials, show_progress=False),
+    )
+    return {"vocab": trained["vocab"], "merges": [tuple(merge) for merge in trained["merges"]]}
+
+
+def _word_piece() -> dict[str, int]:
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trained = _trained(
+        models.WordPiece(unk_token="[UNK]"),
+        pre_tokenizers.BertPreTokenizer(),
+        trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=specials, show_progress=False),
+    )
+    return trained["vocab"]
+
+
+@cache
+def _sentencepiece_folder() -> Path:
+    """Train a SentencePiece model and write the files that Marian's and M2M100's tokenizers read."""
+    folder = Path(tempfile.mkdtemp(prefix="sightline-zoo-"))
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS),
+        model_prefix=str(folder / "source"),
+        vocab_size=100,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        num_threads=1,
+    )
+    model = folder / "source.model"
+    (folder / "source.spm").write_bytes(model.read_bytes())
+    (folder / "target.spm").write_bytes(model.read_bytes())
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    pieces = [piece for piece in pieces if piece not in ("<unk>", "<s>", "</s>")]
+    marian = ["</s>", "<unk>", *pieces, ">>spa<<", ">>fra<<", "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(marian)}))
+    m2m100 = ["<s>", "<pad>", "</s>", "<unk>", *pieces]
+    (folder / "m2m100.json").write_text(json.dumps({piece: i for i, piece in enumerate(m2m100)}))
+    return folder
+
+
+def marian_tokenizer() -> Any:
+    folder = _sentencepiece_folder()
+    return tf.MarianTokenizer(str(folder / "source.spm"), str(folder / "target.spm"), str(folder / "vocab.json"))
+
+
+def _m2m100_tokenizer() -> Any:
+    folder = _sentencepiece_folder()
+    return tf.M2M100Tokenizer(str(folder / "m2m100.json"), str(folder / "source.model"), src_lang="en", tgt_lang="es")
+
+
+def _nllb_tokenizer() -> Any:
+    parts = _metaspace_bpe(["<s>", "<pad>", "</s>", "<unk>"])
+    codes = ["eng_Latn", "spa_Latn"]
+    return tf.NllbTokenizer(**parts, src_lang="eng_Latn", tgt_lang="spa_Latn", extra_special_tokens=codes)
+
+
+def _mbart_tokenizer() -> Any:
+    vocab = _unigram(["<s>", "<pad>", "</s>", "<unk>"])
+    return tf.MBartTokenizer(vocab=vocab, src_lang="en_XX", tgt_lang="es_XX")
+
+
+def _t5_tokenizer() -> Any:
+    return tf.T5Tokenizer(vocab=_unigram(["<pad>", "</s>", "<unk>"]), extra_ids=0)
+
+
+def _pegasus_tokenizer() -> Any:
+    return tf.PegasusTokenizer(vocab=_unigram(["<pad>", "</s>", "<unk>", "<mask_2>"]), offset=2, mask_token_sent=None)
+
+
+def _roberta_tokenizer() -> Any:
+    return tf.RobertaTokenizer(**_byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]))
+
+
+def _bart_tokenizer() -> Any:
+    return tf.BartTokenizer(**_byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]))
+
+
+def bert_tokenizer() -> Any:
+    return tf.BertTokenizer(vocab=_word_piece())
+
+
+def gpt2_tokenizer() -> Any:
+    return tf.GPT2Tokenizer(**_byte_level(["<|endoftext|>"]))
+
+
+def _qwen2_tokenizer() -> Any:
+    tokenizer = tf.Qwen2Tokenizer(**_byte_level(["<|endoftext|>", "<|user|>", "<|assistant|>"]))
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|user|> {{ m['content'] }} <|endoftext|>{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|> {% endif %}"
+    )
+    return tokenizer
+
+
+def _llama_tokenizer() -> Any:
+    return tf.LlamaTokenizer(**_metaspace_bpe(["<unk>", "<s>", "</s>"]), add_bos_token=True)
+
+
+def _bart_like(tokenizer: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "vocab_size": len(tokenizer),
+        "d_model": WIDTH,
+        "encoder_layers": LAYERS,
+        "decoder_layers": LAYERS,
+        "encoder_attention_heads": HEADS,
+        "decoder_attention_heads": HEADS,
+        "encoder_ffn_dim": 32,
+        "decoder_ffn_dim": 32,
+        "max_position_embeddings": 128,
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "forced_eos_token_id": None,
+        "init_std": 0.4,  # large enough that attention is not uniform
+        "dropout": 0.1,
+    } | more
+
+
+def _bert_like(tokenizer: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "vocab_size": len(tokenizer),
+        "hidden_size": WIDTH,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
+        "intermediate_size": 32,
+        "max_position_embeddings": 128,
+        "pad_token_id": tokenizer.pad_token_id,
+        "initializer_range": 0.4,
+    } | more
+
+
+def _llama_like(tokenizer: Any, **more: Any) -> dict[str, Any]:
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    return (
+        _bert_like(tokenizer, num_key_value_heads=2, pad_token_id=pad)
+        | {
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+        }
+        | more
+    )
+
+
+def _marian() -> tuple[Any, Any]:
+    t = marian_tokenizer()
+    return tf.MarianMTModel(
+        tf.MarianConfig(**_bart_like(t, decoder_start_token_id=t.pad_token_id, scale_embedding=True))
+    ), t
+
+
+def _bart() -> tuple[Any, Any]:
+    t = _bart_tokenizer()
+    return tf.BartForConditionalGeneration(tf.BartConfig(**_bart_like(t, decoder_start_token_id=t.eos_token_id))), t
+
+
+def _mbart() -> tuple[Any, Any]:
+    t = _mbart_tokenizer()
+    return tf.MBartForConditionalGeneration(tf.MBartConfig(**_bart_like(t, scale_embedding=True))), t
+
+
+def _m2m100() -> tuple[Any, Any]:
+    t = _m2m100_tokenizer()
+    more = {"decoder_start_token_id": t.eos_token_id, "vocab_size": t.encoder_size + len(t.lang_code_to_id) + 8}
+    return tf.M2M100ForConditionalGeneration(tf.M2M100Config(**_bart_like(t, **more))), t
+
+
+def _nllb() -> tuple[Any, Any]:
+    t = _nllb_tokenizer()
+    return tf.M2M100ForConditionalGeneration(tf.M2M100Config(**_bart_like(t, decoder_start_token_id=t.eos_token_id))), t
+
+
+def _pegasus() -> tuple[Any, Any]:
+    t = _pegasus_tokenizer()
+    more = {"decoder_start_token_id": t.pad_token_id, "scale_embedding": True, "bos_token_id": None}
+    return tf.PegasusForConditionalGeneration(tf.PegasusConfig(**_bart_like(t, **more))), t
+
+
+def _t5_like(config: Any, model: Any) -> tuple[Any, Any]:
+    t = _t5_tokenizer()
+    settings = config(
+        vocab_size=len(t),
+        d_model=WIDTH,
+        d_kv=WIDTH // HEADS,
+        d_ff=32,
+        num_layers=LAYERS,
+        num_heads=HEADS,
+        pad_token_id=t.pad_token_id,
+        eos_token_id=t.eos_token_id,
+        decoder_start_token_id=t.pad_token_id,
+        initializer_factor=1.5,
+    )
+    return model(settings), t
+
+
+def _bert(kind: str) -> tuple[Any, Any]:
+    t = bert_tokenizer()
+    return getattr(tf, f"Bert{kind}")(tf.BertConfig(**_bert_like(t), num_labels=3)), t
+
+
+def _roberta(kind: str) -> tuple[Any, Any]:
+    t = _roberta_tokenizer()
+    return getattr(tf, f"Roberta{kind}")(tf.RobertaConfig(**_bert_like(t), num_labels=3)), t
+
+
+def _distilbert(kind: str) -> tuple[Any, Any]:
+    t = bert_tokenizer()
+    config = tf.DistilBertConfig(
+        vocab_size=len(t),
+        dim=WIDTH,
+        hidden_dim=32,
+        n_layers=LAYERS,
+        n_heads=HEADS,
+        max_position_embeddings=128,
+        pad_token_id=t.pad_token_id,
+        initializer_range=0.4,
+        num_labels=3,
+    )
+    return getattr(tf, f"DistilBert{kind}")(config), t
+
+
+def _gpt2(cls: Any = tf.GPT2LMHeadModel) -> tuple[Any, Any]:
+    t = gpt2_tokenizer()
+    config = tf.GPT2Config(
+        vocab_size=len(t),
+        n_embd=WIDTH,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        n_positions=128,
+        bos_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
+        initializer_range=0.4,
+        num_labels=3,
+    )
+    return cls(config), t
+
+
+def _llama() -> tuple[Any, Any]:
+    t = _llama_tokenizer()
+    return tf.LlamaForCausalLM(tf.LlamaConfig(**_llama_like(t))), t
+
+
+def _qwen2() -> tuple[Any, Any]:
+    t = _qwen2_tokenizer()
+    return tf.Qwen2ForCausalLM(tf.Qwen2Config(**_llama_like(t))), t
+
+
+def _gemma2() -> tuple[Any, Any]:
+    """Attention with a soft cap, which the fast kernel lacks."""
+    t = _llama_tokenizer()
+    more = {"head_dim": 4, "attn_logit_softcapping": 2.0, "sliding_window": 4, "query_pre_attn_scalar": 4}
+    return tf.Gemma2ForCausalLM(tf.Gemma2Config(**_llama_like(t, **more))), t
+
+
+def _gpt_oss() -> tuple[Any, Any]:
+    """Attention with sinks, which take weight and give nothing."""
+    t = _llama_tokenizer()
+    more = {"head_dim": 4, "num_local_experts": 2, "num_experts_per_tok": 1}
+    return tf.GptOssForCausalLM(tf.GptOssConfig(**_llama_like(t, **more))), t
+
+
+TRANSLATORS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "marian": _marian,
+    "bart": _bart,
+    "mbart": _mbart,
+    "m2m100": _m2m100,
+    "nllb": _nllb,
+    "pegasus": _pegasus,
+    "t5": lambda: _t5_like(tf.T5Config, tf.T5ForConditionalGeneration),
+    "mt5": lambda: _t5_like(tf.MT5Config, tf.MT5ForConditionalGeneration),
+}
+DECODERS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "gpt2": _gpt2,
+    "llama": _llama,
+    "qwen2": _qwen2,
+    "gemma2": _gemma2,
+    "gpt_oss": _gpt_oss,
+}
+CLASSIFIERS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "bert-classifier": lambda: _bert("ForSequenceClassification"),
+    "roberta-classifier": lambda: _roberta("ForSequenceClassification"),
+    "distilbert-classifier": lambda: _distilbert("ForSequenceClassification"),
+    "gpt2-classifier": lambda: _gpt2(tf.GPT2ForSequenceClassification),
+}
+FILLERS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "bert-filler": lambda: _bert("ForMaskedLM"),
+    "roberta-filler": lambda: _roberta("ForMaskedLM"),
+    "distilbert-filler": lambda: _distilbert("ForMaskedLM"),
+}
+ZOO = TRANSLATORS | DECODERS | CLASSIFIERS | FILLERS
+LANGUAGES = {"mbart": ("en_XX", "es_XX"), "m2m100": ("en", "es"), "nllb": ("eng_Latn", "spa_Latn")}
+
+
+def fresh(name: str, **options: Any) -> LoadedModel:
+    """Build a model anew, to be changed by a test."""
+    torch.manual_seed(0)
+    module, tokenizer = ZOO[name]()
+    if name in LANGUAGES:
+        options = dict(zip(("source_lang", "target_lang"), LANGUAGES[name], strict=True)) | options
+    with torch.no_grad():  # biases start at zero, where a wrong treatment of them would not show
+        for parameter_name, parameter in module.named_parameters():
+            if parameter_name.endswith("bias") and parameter.ndim == 1:
+                parameter.normal_(0, 0.3)
+    return sightline.load(module.eval(), tokenizer, **options)
+
+
+@cache
+def model(name: str) -> LoadedModel:
+    """Give a model of the zoo; it is shared by all tests, which must not change it."""
+    return fresh(name)
+
+
+def texts(name: str) -> list[str]:
+    """Give sources that a model of the zoo can take."""
+    loaded = model(name)
+    if loaded.task == "fill":
+        return [
+            f"The {loaded.tokenizer.mask_token} sleeps on the mat.",
+            f"A small dog sees the {loaded.tokenizer.mask_token}.",
+        ]
+    return SOURCES
+
+
+def targets(name: str) -> list[str] | None:
+    """Give targets that go with `texts`, where the model is not left to answer itself."""
+    return TARGETS if model(name).task in ("translate", "continue") else None
