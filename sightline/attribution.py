@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pandas
     from rich.console import Console
 
-Reduction = Literal["sum", "mean", "max"]
 FILE_COLUMNS = ("labels", "shape", "scores")
 ROWS_PER_WRITE = 256
 REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {"sum": np.sum, "mean": np.mean, "max": np.max}
@@ -153,7 +152,7 @@ class Attribution:
         """Average over every leading axis, so that one matrix is left."""
         return replace(self, scores=self.scores.mean(tuple(range(len(self.axes)))), axes=()) if self.axes else self
 
-    def words(self, source: Reduction = "sum", target: Reduction = "mean") -> Attribution:
+    def words(self, source: str = "sum", target: str = "mean") -> Attribution:
         """Merge the pieces of each word: by default the sum over source pieces, the mean over target pieces.
 
         Special positions stay as they are; `without_special` drops them. The prefix is merged as the source is.
@@ -193,7 +192,7 @@ class Attribution:
             target=self.target.take(rows),
         )
 
-    def normalized(self, by: Literal["sum", "clamp", "softmax"] = "sum") -> Attribution:
+    def normalized(self, by: str = "sum") -> Attribution:
         """Make every row comparable.
 
         `sum` divides by the sum of absolute values (signs stay), `clamp` sets negative scores to zero and divides
@@ -361,7 +360,7 @@ def save_attributions(attributions: Iterable[Attribution], path: str | os.PathLi
     partial = path.with_name(path.name + ".partial")
     count = 0
     try:
-        with pq.ParquetWriter(partial, pa.schema(types), compression="zstd") as writer:
+        with pq.ParquetWriter(partial, pa.schema(types), compression="zstd", use_dictionary=["labels"]) as writer:
             remaining = iter(attributions)
             while chunk := list(itertools.islice(remaining, ROWS_PER_WRITE)):
                 columns = {

@@ -72,7 +72,7 @@ def _metaspace_bpe(specials: list[str]) -> dict[str, Any]:
     trained = _trained(
         models.BPE(unk_token="<unk>"),
         pre_tokenizers.Metaspace(),
-        trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=specials, show_progress=False),
+        trainers.BpeTrainer(vocab_size=VOCABULARY + 256, special_tokens=specials, show_progress=False),
     )
     return {"vocab": trained["vocab"], "merges": [tuple(merge) for merge in trained["merges"]]}
 
@@ -167,7 +167,8 @@ def _qwen2_tokenizer() -> Any:
 
 
 def _llama_tokenizer() -> Any:
-    return tf.LlamaTokenizer(**_metaspace_bpe(["<unk>", "<s>", "</s>"]), add_bos_token=True)
+    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]  # for characters that were not in the corpus
+    return tf.LlamaTokenizer(**_metaspace_bpe(["<unk>", "<s>", "</s>", *bytes_]), add_bos_token=True)
 
 
 def _bart_like(tokenizer: Any, **more: Any) -> dict[str, Any]:

@@ -23,6 +23,11 @@ class Method(NamedTuple):
     run: Callable[[LoadedModel, Batch, Any], Scored]
     defaults: Any
 
+    @property
+    def summary(self) -> str:
+        """Give the first line of the function's docstring."""
+        return (self.run.__doc__ or "").strip().splitlines()[0]
+
     def settings(self, name: str, changes: Mapping[str, Any]) -> Any:
         """Change some defaults; an unknown setting is an error that lists the valid ones."""
         valid = [field.name for field in fields(self.defaults)]

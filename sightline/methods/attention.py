@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -13,10 +12,10 @@ from sightline.attend.watch import watch
 from sightline.errors import InputError, unknown_name
 from sightline.methods.scored import Columns, Scored
 from sightline.models.examples import Batch
-from sightline.models.inspection import KINDS, AttentionLayer, Kind
+from sightline.models.inspection import KINDS, AttentionLayer
 from sightline.models.loaded import LoadedModel
 
-Choice = int | Literal["all", "mean"]
+Choice = int | str
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,10 @@ class LayerSettings:
     gives it (`"output"`), or the next one, which is given it as its input (`"input"`; Kobayashi et al.'s AWI).
     """
 
-    kind: Kind | None = None
+    kind: str | None = None
     layer: Choice = "all"
     head: Choice = "mean"
-    reading: Literal["output", "input"] = "output"
+    reading: str = "output"
 
     def __post_init__(self) -> None:
         if self.kind is not None and self.kind not in KINDS:
@@ -67,7 +66,7 @@ class Reading:
     """The layers that were asked for, and how their rows become rows of outputs."""
 
     layers: list[AttentionLayer]
-    kind: Kind
+    kind: str
     whole_map: bool
     settings: LayerSettings
 
@@ -131,7 +130,7 @@ def read_layers(model: LoadedModel, settings: LayerSettings) -> Reading:
     return Reading(layers, kind, asked_for_map, settings)
 
 
-def _default_kind(model: LoadedModel) -> Kind:
+def _default_kind(model: LoadedModel) -> str:
     if model.task == "translate":
         return "cross"
     kinds = {layer.kind for layer in model.attention_layers}
@@ -144,6 +143,7 @@ def choose_head(scores: Float[Tensor, "batch head query key"], head: Choice) -> 
         return scores.mean(1)
     if head == "all":
         return scores
+    assert isinstance(head, int)
     count = scores.shape[1]
     if not -count <= head < count:
         raise InputError(f"There is no head {head}: this layer has {count}, numbered 0 to {count - 1}.")

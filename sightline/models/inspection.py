@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -18,8 +17,7 @@ from torch import Tensor, nn
 from sightline.attend.watch import Record, eager_attention, watch
 from sightline.errors import InputError
 
-Kind = Literal["cross", "encoder", "decoder"]
-KINDS: tuple[Kind, ...] = ("cross", "encoder", "decoder")
+KINDS = ("cross", "encoder", "decoder")
 OUTPUT_NAMES = ("out_proj", "o_proj", "o", "c_proj", "out_lin", "dense")
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-6}
 TOLERANCE_HALF = 0.1
@@ -30,7 +28,7 @@ class AttentionLayer:
     """One attention layer: its module, what kind it is, its number among its kind, its output projection if known."""
 
     module: nn.Module
-    kind: Kind
+    kind: str
     index: int
     output: nn.Module | None
 
@@ -98,7 +96,7 @@ def find_attention(
     layers: list[AttentionLayer] = []
     for module, records in seen.calls.items():
         if target_length is None:
-            kind: Kind = "decoder" if _is_causal(records[0]) else "encoder"
+            kind = "decoder" if _is_causal(records[0]) else "encoder"
         elif module in encoder:
             kind = "encoder"
         else:

@@ -20,7 +20,7 @@ from sightline.attribution import Tokens
 from sightline.errors import InputError
 from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
 from sightline.models.examples import Batch, Example, build_batch
-from sightline.models.inspection import KINDS, AttentionLayer, Kind, find_attention
+from sightline.models.inspection import KINDS, AttentionLayer, find_attention
 from sightline.text.words import Encoded, Part, Text, decode, encode, piece_names, split_words, tokens_of_ids, word_part
 
 Task = Literal["translate", "continue", "classify", "fill", "represent"]
@@ -308,7 +308,7 @@ class LoadedModel:
         ]
         return self.batch(examples)
 
-    def layers(self, kind: Kind) -> list[AttentionLayer]:
+    def layers(self, kind: str) -> list[AttentionLayer]:
         """List the attention layers of a kind, from the first to the last."""
         found = [layer for layer in self.attention_layers if layer.kind == kind]
         if not found:

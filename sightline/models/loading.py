@@ -24,6 +24,14 @@ TASKS: tuple[tuple[str, Task], ...] = (
     ("LMHeadModel", "continue"),
 )
 
+TASK_SUMMARIES: dict[Task, str] = {
+    "classify": "the label",
+    "fill": "the word in each gap",
+    "translate": "each token of the translation, or of another text made from the source",
+    "continue": "each token of the continuation; the prompt is the source",
+    "represent": "nothing is predicted: attention and norms only",
+}
+
 
 def load(
     model: str | os.PathLike[str] | nn.Module | LoadedModel,

@@ -1,0 +1,48 @@
+"""`sightline explain`: which inputs counted for each output, in the terminal, as a page or as data."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sightline.cli.settings import read_settings
+
+
+def explain(
+    source: Annotated[str, typer.Argument(help="The text that the model reads.")],
+    target: Annotated[str | None, typer.Argument(help="The output to explain; by default the model's own.")] = None,
+    model: Annotated[str, typer.Option("-m", "--model", help="A folder or a name on the hub.")] = ...,  # type: ignore[assignment]
+    method: Annotated[str, typer.Option(help="See `sightline methods`.")] = "attention",
+    setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: name=value.")] = [],  # noqa: B006
+    pieces: Annotated[bool, typer.Option(help="Show sub-word pieces instead of words.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the scores to this file; - is standard output.")] = None,
+    source_lang: Annotated[str | None, typer.Option(help="Language of the source (NLLB, M2M100, mBART).")] = None,
+    target_lang: Annotated[str | None, typer.Option(help="Language of the target (the same, and OPUS-MT).")] = None,
+    prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
+    chat: Annotated[bool, typer.Option(help="Wrap the source in the model's chat template.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing to the terminal.")] = False,
+) -> None:
+    """Show which inputs the model used for each output.
+
+    Example: sightline explain -m ./my-model --method attention -s layer=2 "The cat sleeps." "El gato duerme."
+    """
+    import sightline
+
+    loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix, chat=chat)
+    why = sightline.explain(loaded, source, target, method=method, **read_settings(setting))
+    why = why if pieces else why.words()
+    if html is not None:
+        html.write_text(why.to_html(), encoding="utf-8")
+    if json is not None:
+        text = json_module.dumps(why.to_dict(), ensure_ascii=False)
+        if str(json) == "-":
+            sys.stdout.write(text + "\n")
+        else:
+            json.write_text(text + "\n", encoding="utf-8")
+    if not quiet and str(json) != "-":
+        why.show()

@@ -1,0 +1,186 @@
+"""Attribution: each operation against its literal definition, and what must hold for any of them."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
+from sightline.errors import InputError
+
+PIECES = st.text(min_size=1, max_size=4)
+SCORES = st.floats(-100, 100, width=32)
+
+
+@st.composite
+def tokens(draw: st.DrawFn, min_size: int = 1) -> Tokens:
+    words = draw(st.lists(PIECES, min_size=min_size, max_size=4))
+    pieces: list[str] = []
+    ids: list[int | None] = []
+    for number, word in enumerate(words):
+        if draw(st.booleans()):
+            pieces.append("<s>")
+            ids.append(None)
+        count = draw(st.integers(1, 3))
+        pieces += [word[i:] for i in range(count)]
+        ids += [number] * count
+    return Tokens(tuple(pieces), tuple(ids), tuple(words))
+
+
+@st.composite
+def attributions(draw: st.DrawFn) -> Attribution:
+    source, target = draw(tokens()), draw(tokens())
+    prefix = draw(tokens(0)) if draw(st.booleans()) else Tokens()
+    axes = draw(st.sampled_from([(), ("layer",), ("head",), ("layer", "head")]))
+    shape = (*[draw(st.integers(1, 3)) for _ in axes], len(target), len(source) + len(prefix))
+    values = draw(st.lists(SCORES, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+    scores = np.array(values, dtype=np.float32).reshape(shape)
+    return Attribution(scores, source, target, prefix, axes, "norms", {"layer": 1, "reading": "input"})
+
+
+def small(**more: object) -> Attribution:
+    source = Tokens(("▁The", "▁c", "at", "</s>"), (0, 1, 1, None), ("The", "cat"))
+    target = Tokens(("▁El", "▁ga", "to", "</s>"), (0, 1, 1, None), ("El", "gato"))
+    scores = np.arange(16, dtype=np.float32).reshape(4, 4)
+    return Attribution(scores, source, target, **more)  # type: ignore[arg-type]
+
+
+def test_words_by_hand() -> None:
+    words = small().words()
+    assert words.source.pieces == ("The", "cat", "</s>")
+    assert words.target.word_ids == (0, 1, None)
+    # Rows: [0 1 2 3], mean of [4 5 6 7] and [8 9 10 11], [12 13 14 15]; columns: 0, 1 + 2, 3.
+    np.testing.assert_allclose(words.scores, [[0, 3, 3], [6, 15, 9], [12, 27, 15]])
+    np.testing.assert_allclose(small().words(source="max", target="sum").scores[1], [12, 16, 18])
+
+
+@given(attributions())
+def test_words_keep_the_mass_of_a_row(one: Attribution) -> None:
+    words = one.words(source="sum", target="sum")
+    np.testing.assert_allclose(
+        words.scores.sum((-1, -2), dtype=np.float64), one.scores.sum((-1, -2), dtype=np.float64), atol=1e-2
+    )
+    assert words.words().scores.shape == words.scores.shape
+    assert len(words.source) == len({w for w in one.source.word_ids if w is not None}) + one.source.special.sum()
+
+
+@given(attributions())
+def test_a_partial_target_keeps_word_numbers(one: Attribution) -> None:
+    last = one.take([len(one.target) - 1], range(one.scores.shape[-1])).words()
+    assert last.target.word_ids == one.target.word_ids[-1:]
+
+
+@given(attributions())
+def test_without_special_leaves_only_words(one: Attribution) -> None:
+    plain = one.without_special()
+    assert not plain.source.special.any()
+    assert not plain.target.special.any()
+    keep_rows, keep = ~one.target.special, ~np.concatenate([one.source.special, one.prefix.special])
+    np.testing.assert_array_equal(plain.scores, one.scores[..., keep_rows, :][..., keep])
+
+
+@given(attributions(), st.sampled_from(["sum", "clamp", "softmax"]))
+def test_normalized_rows_sum_to_one_or_are_empty(one: Attribution, by: str) -> None:
+    scores = one.normalized(by).scores.astype(np.float64)  # type: ignore[arg-type]
+    assert np.isfinite(scores).all()
+    totals = np.abs(scores).sum(-1)
+    assert np.all(np.isclose(totals, 1, atol=1e-4) | (totals == 0))
+
+
+def test_normalized_by_hand() -> None:
+    signed = Attribution(np.array([[1.0, -3.0]]), Tokens(("a", "b"), (0, 1), ("a", "b")), Tokens(("x",), (0,), ("x",)))
+    np.testing.assert_allclose(signed.normalized("sum").scores, [[0.25, -0.75]])
+    np.testing.assert_allclose(signed.normalized("clamp").scores, [[1, 0]])
+    np.testing.assert_allclose(signed.normalized("softmax").scores, [[0.9820138, 0.01798621]], rtol=1e-5)
+    with pytest.raises(InputError, match="softmax"):
+        signed.normalized("sofmax")
+
+
+def test_layers_and_heads() -> None:
+    side = Tokens(("a",), (0,), ("a",))
+    scores = np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1)
+    one = Attribution(scores, side, side, axes=("layer", "head"))
+    assert one.layer(-1).scores.ravel().tolist() == [3, 4, 5]
+    assert one.heads().scores.ravel().tolist() == [1, 4]
+    assert one.heads(0, 2).layer(0).scores.item() == 1
+    assert one.heads(1).axes == ("layer",)
+    assert one.flat().scores.item() == 2.5
+    with pytest.raises(InputError, match="numbered 0 to 1"):
+        one.layer(2)
+    with pytest.raises(InputError, match="no axis 'layer'"):
+        small().layer(0)
+
+
+def test_top_ranks_and_breaks_ties_to_the_left() -> None:
+    side = Tokens(("a", "b", "c"), (0, 1, 2), ("a", "b", "c"))
+    one = Attribution(np.array([[1.0, 3.0, 3.0]]), side, Tokens(("x",), (0,), ("x",)))
+    assert [(top.column, top.token) for top in one.top(2)[0]] == [(1, "b"), (2, "c")]
+    with pytest.raises(InputError, match="layer"):
+        Attribution(np.zeros((2, 1, 3)), side, Tokens(("x",), (0,), ("x",)), axes=("layer",)).top()
+
+
+def test_nothing_can_be_changed() -> None:
+    scores = np.zeros((4, 4), dtype=np.float32)
+    one = small()
+    with pytest.raises(ValueError, match="read-only"):
+        one.scores[0, 0] = 1
+    with pytest.raises(TypeError):
+        one.settings["layer"] = 2  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        one.method = "other"  # type: ignore[misc]
+    copy = Attribution(scores, one.source, one.target)
+    scores[0, 0] = 5
+    assert copy.scores[0, 0] == 0
+
+
+@given(attributions())
+def test_plain_data_round_trip(one: Attribution) -> None:
+    assert Attribution.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+
+
+@given(st.lists(attributions(), max_size=4))
+def test_file_round_trip(tmp_path_factory: pytest.TempPathFactory, several: list[Attribution]) -> None:
+    path = tmp_path_factory.mktemp("files") / "some.parquet"
+    assert save_attributions(iter(several), path) == len(several)
+    assert list(load_attributions(path)) == several
+
+
+def test_a_file_is_compact_and_never_half_written(tmp_path) -> None:
+    side = Tokens(tuple("abcdefghij"), tuple(range(10)), tuple("abcdefghij"))
+    random = np.random.default_rng(0)
+    several = [Attribution(random.random((10, 10)), side, side, method="norms") for _ in range(2000)]
+    path = tmp_path / "many.parquet"
+    save_attributions(several, path)
+    assert path.stat().st_size < 2000 * (400 + 100)
+
+    def broken():
+        yield several[0]
+        raise RuntimeError("the power went")
+
+    with pytest.raises(RuntimeError):
+        save_attributions(broken(), tmp_path / "half.parquet")
+    assert [file.name for file in tmp_path.iterdir()] == ["many.parquet"]
+
+
+def test_files_that_are_not_ours(tmp_path) -> None:
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(InputError, match="not a file of attributions"):
+        list(load_attributions(tmp_path / "text"))
+    with pytest.raises(InputError, match="no file"):
+        Attribution.load(tmp_path / "missing")
+
+
+def test_dataframe_has_a_row_per_score() -> None:
+    frame = small().to_dataframe()
+    assert len(frame) == 16
+    row = frame[(frame.target == 1) & (frame.column == 2)].iloc[0]
+    assert (row.target_token, row.column_token, row.score, row.side) == ("▁ga", "at", 6, "source")
+
+
+def test_bertviz_shape() -> None:
+    side = Tokens(("a", "b"), (0, 1), ("a", "b"))
+    export = Attribution(np.zeros((3, 4, 2, 2)), side, side, axes=("layer", "head")).to_bertviz()
+    assert [layer.shape for layer in export["attention"]] == [(1, 4, 2, 2)] * 3
+    assert small().to_bertviz()["attention"][0].shape == (1, 1, 4, 4)
