@@ -60,9 +60,7 @@ def read_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[str,
         if source_line is None or target_line is None:
             longer = number + 1 + sum(1 for _ in lines)
             in_source, in_target = (number, longer) if source_line is None else (longer, number)
-            raise InputError(
-                f"{source} has {in_source} lines but {target} has {in_target}: they must be equal."
-            )
+            raise InputError(f"{source} has {in_source} lines but {target} has {in_target}: they must be equal.")
         yield source_line, target_line
 
 

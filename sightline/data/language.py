@@ -181,10 +181,7 @@ class _Speaker:
             source_words=tuple(word for word, _ in tokens.source),
             target_words=tuple(word for word, _ in tokens.target),
             links=frozenset(
-                (i, j)
-                for j, (_, unit) in enumerate(tokens.target)
-                if unit is not None
-                for i in positions[unit]
+                (i, j) for j, (_, unit) in enumerate(tokens.target) if unit is not None for i in positions[unit]
             ),
         )
 
@@ -215,9 +212,7 @@ class _Speaker:
         noun = self.words["noun"].draw(self.rng)
         is_plural = self.inflected(PLURAL)
         opening = self.opening(is_plural)
-        adjectives = [
-            self.adjective(noun.gender, is_plural) for _ in range(self.rng.choice(ADJECTIVE_COUNTS))
-        ]
+        adjectives = [self.adjective(noun.gender, is_plural) for _ in range(self.rng.choice(ADJECTIVE_COUNTS))]
         shown_case = case if self.settings.inflection else NOMINATIVE
         head = self.unit(
             [noun.source_partner, noun.source + lexicon.SOURCE_NOUN[is_plural]],

@@ -97,9 +97,7 @@ def build_lexicon(
             target_stems.draw(syllables),
             target_stems.draw(syllables),
         )
-        is_fertile, is_ambiguous, takes_particle = (
-            rng.random() < share for share in (fertility, ambiguity, unaligned)
-        )
+        is_fertile, is_ambiguous, takes_particle = (rng.random() < share for share in (fertility, ambiguity, unaligned))
         wide_side, gender, topic = rng.randrange(2), rng.randrange(2), rng.randrange(2)
         partner = rng.choice(PARTNERS[word_class][wide_side])
         return Concept(

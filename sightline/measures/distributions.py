@@ -19,9 +19,7 @@ def normalize(values: Rows, mask: Mask | None = None) -> Float64[np.ndarray, "*_
     values, mask = to_rows(values, mask=mask)
     values = np.where(mask, values, 0.0)
     if (values < 0).any():
-        raise InputError(
-            "Negative values cannot be normalised to a distribution: clamp them or take absolute values."
-        )
+        raise InputError("Negative values cannot be normalised to a distribution: clamp them or take absolute values.")
     total = values.sum(-1, keepdims=True)
     return np.divide(values, total, out=np.zeros_like(values), where=total > 0)
 

@@ -38,9 +38,7 @@ def test_the_usual_folder_is_found_beside_the_working_directory(no_usual_folder,
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setattr(corpora, "USUAL_FOLDER", corpora.Path("../shared/data"))
-    monkeypatch.setattr(
-        corpora, "__file__", str(tmp_path / "elsewhere" / "sightline" / "data" / "corpora.py")
-    )
+    monkeypatch.setattr(corpora, "__file__", str(tmp_path / "elsewhere" / "sightline" / "data" / "corpora.py"))
     assert data_folder() == tmp_path / "shared" / "data"
 
 

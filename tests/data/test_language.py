@@ -244,22 +244,16 @@ def test_same_seed_same_sentences_in_another_process():
         ).stdout
         for seed in ("1", "2")
     }
-    here = "".join(
-        f"{pair.source} | {pair.target} {sorted(pair.links)}\n" for pair in GeneratedLanguage().pairs(50)
-    )
+    here = "".join(f"{pair.source} | {pair.target} {sorted(pair.links)}\n" for pair in GeneratedLanguage().pairs(50))
     assert outputs == {here}
 
 
 def test_splits_and_seeds_differ_and_a_shorter_corpus_is_a_beginning():
     assert pairs_of(SMALL, 10) == pairs_of(SMALL, 50)[:10]
-    train, test = (
-        {pair.source for pair in pairs_of(LanguageSettings(), 2000, split)} for split in ("train", "test")
-    )
+    train, test = ({pair.source for pair in pairs_of(LanguageSettings(), 2000, split)} for split in ("train", "test"))
     assert len(train & test) < 5
     other = pairs_of(replace(SMALL, seed=1), 200)
-    shared = {w for p in other for w in p.target_words} & {
-        w for p in pairs_of(SMALL, 200) for w in p.target_words
-    }
+    shared = {w for p in other for w in p.target_words} & {w for p in pairs_of(SMALL, 200) for w in p.target_words}
     assert len({word for word in shared if len(word) > 4}) < 5
 
 
@@ -294,9 +288,7 @@ def test_written_files_say_the_same(tmp_path):
     assert [path.name for path in (source, target, gold)] == ["toy.source", "toy.target", "toy.gold"]
     assert source.read_text().splitlines() == [pair.source for pair in pairs]
     assert target.read_text().splitlines() == [pair.target for pair in pairs]
-    read = [
-        {tuple(map(int, link.split("-"))) for link in line.split()} for line in gold.read_text().splitlines()
-    ]
+    read = [{tuple(map(int, link.split("-"))) for link in line.split()} for line in gold.read_text().splitlines()]
     assert read == [pair.links for pair in pairs]
 
 

@@ -12,9 +12,7 @@ from sightline.errors import InputError
 from sightline.measures import agreement, random_agreement, summarize, top_overlap
 
 # Few distinct values, so that ties are common.
-pairs_of_rows = hnp.arrays(
-    np.float64, st.tuples(st.just(2), st.integers(1, 60)), elements=st.integers(0, 5).map(float)
-)
+pairs_of_rows = hnp.arrays(np.float64, st.tuples(st.just(2), st.integers(1, 60)), elements=st.integers(0, 5).map(float))
 
 
 def literal_agreement(u: list[float], v: list[float]) -> bool:

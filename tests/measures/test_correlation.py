@@ -91,9 +91,7 @@ def test_much_faster_than_a_loop_over_scipy():
     u, v = np.random.default_rng(0).random((2, 10_000, 50))
     kendall_tau(u[:1], v[:1])  # compiled, or read from the cache
     ours = min(_seconds(lambda: kendall_tau(u, v)) for _ in range(5))
-    a_hundredth = _seconds(
-        lambda: [scipy.stats.kendalltau(a, b) for a, b in zip(u[:100], v[:100], strict=True)]
-    )
+    a_hundredth = _seconds(lambda: [scipy.stats.kendalltau(a, b) for a, b in zip(u[:100], v[:100], strict=True)])
     assert 100 * a_hundredth / ours > 50, "about 300 times on a quiet machine"
 
 

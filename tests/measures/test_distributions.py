@@ -22,9 +22,7 @@ from sightline.measures import (
 
 # Whole numbers, so that zeros and ties are common; at least one position has mass.
 counts = st.integers(1, 12).flatmap(
-    lambda n: hnp.arrays(np.float64, (2, n), elements=st.integers(0, 4).map(float)).filter(
-        lambda a: a.any(-1).all()
-    )
+    lambda n: hnp.arrays(np.float64, (2, n), elements=st.integers(0, 4).map(float)).filter(lambda a: a.any(-1).all())
 )
 distributions = counts.map(lambda a: a / a.sum(-1, keepdims=True))
 

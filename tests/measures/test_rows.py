@@ -80,9 +80,7 @@ def test_attributions_are_measured_over_the_source():
     scores = rows(2, 3, 7).astype(np.float32)
     attribution = Attribution(scores, tokens(5), tokens(3), prefix=tokens(2), axes=("layer",))
     importance = rows(3, 5)
-    np.testing.assert_array_equal(
-        kendall_tau(attribution, importance), kendall_tau(scores[..., :5], importance)
-    )
+    np.testing.assert_array_equal(kendall_tau(attribution, importance), kendall_tau(scores[..., :5], importance))
 
 
 def test_what_cannot_be_compared_is_refused_with_its_shapes():
