@@ -24,7 +24,14 @@ from sightline.view.colours import NEGATIVE, POSITIVE
 from sightline.view.labels import clip, visible
 from sightline.view.packing import pack
 from sightline.view.picture import Axis, Picture, read_picture
-from sightline.view.svg import draw_heat_map, draw_links
+from sightline.view.svg import (
+    CELL_SIDE,
+    LEAST_SHARE,
+    LINKS_PER_ROW,
+    OPACITY_STEPS,
+    draw_heat_map,
+    draw_links,
+)
 
 TOKEN_LIMIT = 1_000  # tokens a side
 VECTOR_CELLS = 20_000  # more cells than this are a bitmap in the page
@@ -83,6 +90,10 @@ def _figure(picture: Picture, name: str, budget: int, heading: str = "") -> str:
         "asImage": as_image,
         "positive": POSITIVE,
         "negative": NEGATIVE,
+        "opacitySteps": OPACITY_STEPS,
+        "cellSide": CELL_SIDE,
+        "linksPerRow": LINKS_PER_ROW,
+        "leastShare": LEAST_SHARE,
         **asdict(packed),
     }
     one_row = len(picture.rows) == 1

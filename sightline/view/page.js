@@ -4,11 +4,8 @@
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
-  const OPACITY_STEPS = 50;
-  const CELL_SIDE = 0.94;
-  const LINKS_PER_ROW = 4;
-  const LEAST_SHARE = 0.05;
-  const LISTED = 5;
+  const LISTED = 5; // scores that are named for a token
+  const LEAST_SHARE_POINTED = 0.01; // a token that is pointed at shows weaker links too
 
   const draw = (name, attributes) => {
     const element = document.createElementNS(SVG, name);
@@ -107,13 +104,13 @@
     function cellPaths(strengths) {
       const squares = new Map();
       strengths.forEach((strength, index) => {
-        const step = Math.round(strength * OPACITY_STEPS);
+        const step = Math.round(strength * data.opacitySteps);
         if (step === 0) return;
-        const square = `M${index % columns} ${Math.floor(index / columns)}h${CELL_SIDE}v${CELL_SIDE}h-${CELL_SIDE}z`;
+        const square = `M${index % columns} ${Math.floor(index / columns)}h${data.cellSide}v${data.cellSide}h-${data.cellSide}z`;
         squares.set(step, (squares.get(step) ?? "") + square);
       });
       return [...squares].map(([step, d]) =>
-        draw("path", { class: sign(step), fill: data[sign(step)], "fill-opacity": Math.abs(step) / OPACITY_STEPS, d }));
+        draw("path", { class: sign(step), fill: data[sign(step)], "fill-opacity": Math.abs(step) / data.opacitySteps, d }));
     }
 
     function cellImage(strengths) {
@@ -154,8 +151,8 @@
       heat.querySelector(".cells").replaceChildren(...(data.asImage ? cellImage : cellPaths)(strengths));
       if (links) {
         const indices = [...Array(rows).keys()]
-          .flatMap((row) => strongest(shares, rowIndices(row), LINKS_PER_ROW))
-          .filter((index) => Math.abs(shares[index]) >= LEAST_SHARE);
+          .flatMap((row) => strongest(shares, rowIndices(row), data.linksPerRow))
+          .filter((index) => Math.abs(shares[index]) >= data.leastShare);
         links.querySelector(".curves").replaceChildren(...indices.map(curve));
       } else {
         tint("column", strengths);
@@ -236,7 +233,7 @@
         tint("column", row !== null ? strengths : null);
         tint("row", row !== null ? null : strengths);
         links.querySelector(".curves").setAttribute("visibility", "hidden");
-        focusCurves.replaceChildren(...indices.filter((index) => Math.abs(shown.shares[index]) >= 0.01).map(curve));
+        focusCurves.replaceChildren(...indices.filter((index) => Math.abs(shown.shares[index]) >= LEAST_SHARE_POINTED).map(curve));
       }
     }
 
