@@ -102,7 +102,7 @@ def read_picture(
     kept = {"source": len(kept_source), "prefix": len(kept_prefix), "target": scores.shape[-2]}
     all_columns = sides["source"] + sides["prefix"]
     return Picture(
-        method=visible(str(attribution["method"])),
+        method=visible(attribution["method"] or "scores"),
         settings=tuple((visible(str(k)), _write_setting(v)) for k, v in attribution["settings"].items()),
         axes=axes,
         rows=tuple(sides["target"][:row_limit]),

@@ -92,7 +92,7 @@ def _blocks(count: int, size: int) -> Iterator[range]:
 
 
 def _title(picture: Picture) -> Text:
-    title = Text(picture.method or "scores", "bold")
+    title = Text(picture.method, "bold")
     settings = " ".join(f"{name}={value}" for name, value in picture.settings)
     for part in (settings, picture.selection):
         if part:

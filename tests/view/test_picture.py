@@ -106,6 +106,10 @@ def test_settings_are_written_as_text():
     assert dict(picture.settings) == {"on": "true", "layers": "[1, 2]", "name": r"é\n", "long": "y" * 99 + "…"}
 
 
+def test_scores_without_a_method_still_have_a_name():
+    assert read_picture(build("a", "x", method="")).method == "scores"
+
+
 @pytest.mark.parametrize(
     ("score", "text"),
     [(0, "0.000"), (0.4, "0.400"), (-0.7919, "-0.792"), (0.03456, "0.0346"), (1.2e-7, "1.2e-07"), (123.4, "123")],
