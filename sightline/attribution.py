@@ -321,22 +321,32 @@ class Attribution:
 
     # Looking at it
 
+    def _picture(self) -> dict[str, Any]:
+        """Give what views draw; the scores stay an array, since nested lists of them would be large."""
+        return self.labels() | {"scores": self.scores}
+
     def show(self, console: Console | None = None) -> None:
         """Print a heat map and the strongest links to the terminal; leading axes are averaged."""
         from sightline.view.terminal import show
 
-        show(self.to_dict(), console)
+        show(self._picture(), console)
 
     def to_html(self) -> str:
         """Give a self-contained page."""
         from sightline.view.html import render_page
 
-        return render_page([self.to_dict()], title=f"Sightline: {self.method}")
+        return render_page([self._picture()], title=f"Sightline: {self.method}")
+
+    def to_svg(self, view: str = "heat_map") -> str:
+        """Give a vector graphic: the `heat_map`, or the `links`."""
+        from sightline.view.svg import render_svg
+
+        return render_svg(self._picture(), view)
 
     def _repr_html_(self) -> str:
         from sightline.view.html import render_fragment
 
-        return render_fragment(self.to_dict())
+        return render_fragment(self._picture())
 
 
 def _merge(scores: np.ndarray, groups: list[list[int]], axis: int, how: str) -> np.ndarray:

@@ -114,7 +114,7 @@ def _answered(
     model: LoadedModel, examples: list[Example], positions: Sequence[int] | None, generation: Mapping[str, Any]
 ) -> list[Example]:
     """Let the model answer the examples that have no target, and keep the outputs asked for."""
-    open_ones = [i for i, example in enumerate(examples) if not example.outputs]
+    open_ones = [i for i, example in enumerate(examples) if not example.labels]
     if open_ones and model.task != "represent":
         answers = model.answer([examples[i] for i in open_ones], **generation)
         for i, ids in zip(open_ones, answers, strict=True):

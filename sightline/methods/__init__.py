@@ -12,6 +12,15 @@ from typing import Any, NamedTuple
 
 from sightline.errors import InputError, unknown_name
 from sightline.methods.attention import AttentionSettings, attention
+from sightline.methods.gradients import (
+    GradientSettings,
+    IntegratedGradientsSettings,
+    WordSaliencySettings,
+    gradient,
+    integrated_gradients,
+    word_saliency,
+)
+from sightline.methods.norms import NormsSettings, norms
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
@@ -41,6 +50,12 @@ class Method(NamedTuple):
 
 METHODS: dict[str, Method] = {
     "attention": Method(attention, AttentionSettings()),
+    "norms": Method(norms, NormsSettings()),
+    "gradient": Method(gradient, GradientSettings()),
+    "saliency": Method(gradient, GradientSettings(norm="l2", of="probability")),
+    "word_saliency": Method(word_saliency, WordSaliencySettings()),
+    "input_x_gradient": Method(word_saliency, WordSaliencySettings(norm="l2", of="probability")),
+    "integrated_gradients": Method(integrated_gradients, IntegratedGradientsSettings()),
 }
 
 

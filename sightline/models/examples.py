@@ -18,35 +18,48 @@ class Example:
     """One input with its output.
 
     `ids` is what the model reads (the source; for a decoder-only model, the source and the continuation), `decoder_ids`
-    what a decoder reads. Output number i, a row of an attribution, is `outputs[i]`, predicted at position `rows[i]`.
+    what a decoder reads. Label i is predicted at position `label_rows[i]`. `positions` names the labels to explain, by
+    default all: they are the `outputs`, the rows of an attribution.
     """
 
     ids: tuple[int, ...]
     source: Tokens
-    target: Tokens = NO_TOKENS
+    label_tokens: Tokens = NO_TOKENS
     prefix: Tokens = NO_TOKENS
-    outputs: tuple[int, ...] = ()
-    rows: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
+    label_rows: tuple[int, ...] = ()
     decoder_ids: tuple[int, ...] = ()
+    positions: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return max(len(self.ids), len(self.decoder_ids))
 
     def at(self, positions: Sequence[int]) -> Example:
-        """Keep only some outputs, by their number among the target's tokens."""
-        count = len(self.outputs)
+        """Explain only some labels, by their number among the target's tokens."""
+        count = len(self.labels)
         for position in positions:
             if not -count <= position < count:
                 raise InputError(
                     f"There is no output {position}: the target has {count} tokens, numbered 0 to {count - 1}."
                 )
-        chosen = [position % count for position in positions]
-        return replace(
-            self,
-            target=self.target.take(chosen),
-            outputs=tuple(self.outputs[i] for i in chosen),
-            rows=tuple(self.rows[i] for i in chosen),
-        )
+        return replace(self, positions=tuple(position % count for position in positions))
+
+    @property
+    def chosen(self) -> Sequence[int]:
+        """List the labels to explain."""
+        return range(len(self.labels)) if self.positions is None else self.positions
+
+    @property
+    def target(self) -> Tokens:
+        return self.label_tokens.take(self.chosen)
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return tuple(self.labels[i] for i in self.chosen)
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        return tuple(self.label_rows[i] for i in self.chosen)
 
 
 @dataclass(frozen=True)
@@ -86,3 +99,15 @@ def build_batch(examples: Sequence[Example], pad_id: int, device: torch.device) 
 def _pad(rows: Sequence[Sequence[int]], value: int, device: torch.device) -> Int[Tensor, "batch length"]:
     width = max(len(row) for row in rows)
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], dtype=torch.long, device=device)
+
+
+def repeated(batch: Batch, times: int) -> Batch:
+    """Put a batch several times behind itself."""
+    if times == 1:
+        return batch
+    tensors = {
+        name: getattr(batch, name).repeat(times, 1)
+        for name in ("ids", "mask", "rows", "outputs", "row_mask", "decoder_ids")
+        if getattr(batch, name) is not None
+    }
+    return Batch(batch.examples * times, **tensors)

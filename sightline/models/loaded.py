@@ -146,9 +146,10 @@ class LoadedModel:
     def _encode_to_classify(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
         source = self._encode_source(words)
         example = Example(source.ids, source.tokens(words))
-        return example if target is None else self._answered_by_classify(example, (self._label_id(" ".join(target)),))
+        return example if target is None else self._answered_by_classify(example, (self.label_id(" ".join(target)),))
 
-    def _label_id(self, label: str) -> int:
+    def label_id(self, label: str) -> int:
+        """Find a classifier's label by its name or number."""
         names = self.module.config.id2label
         for number, name in names.items():
             if label in (name, str(number)):
@@ -157,7 +158,7 @@ class LoadedModel:
 
     def _answered_by_classify(self, example: Example, ids: tuple[int, ...]) -> Example:
         label = self.module.config.id2label[ids[0]]
-        return Example(example.ids, example.source, Tokens((label,), (0,), (label,)), outputs=ids, rows=(0,))
+        return Example(example.ids, example.source, Tokens((label,), (0,), (label,)), labels=ids, label_rows=(0,))
 
     def _encode_to_fill(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
         source = self._encode_source(words)
@@ -190,7 +191,7 @@ class LoadedModel:
         return self._filled(example, ids, Tokens(pieces, tuple(range(len(ids))), pieces))
 
     def _filled(self, example: Example, ids: tuple[int, ...], target: Tokens) -> Example:
-        return Example(example.ids, example.source, target, outputs=ids, rows=self._gaps(example))
+        return Example(example.ids, example.source, target, labels=ids, label_rows=self._gaps(example))
 
     @cached_property
     def max_length(self) -> int:
@@ -260,6 +261,31 @@ class LoadedModel:
         """Give the log-probability of every output from one teacher-forced pass."""
         log_probs = self.logits(batch).float().log_softmax(-1)
         return log_probs.gather(-1, batch.outputs[..., None])[..., 0]
+
+    @property
+    def last_stack(self) -> nn.Module:
+        """Give the stack of layers whose last states the outputs are read from."""
+        return self.module.get_decoder() if self.has_encoder_and_decoder else self.module.base_model
+
+    def run_encoder(self, batch: Batch) -> Float[Tensor, "batch source width"]:
+        """Give the encoder's last states."""
+        return self.module.get_encoder()(input_ids=batch.ids, attention_mask=batch.mask.long())[0]
+
+    def last_states(
+        self, batch: Batch, encoded: Tensor | None = None, length: int | None = None
+    ) -> Float[Tensor, "batch position width"]:
+        """Give the last stack's last states, over the first `length` positions; later ones cannot change them."""
+        if encoded is not None:
+            assert batch.decoder_ids is not None
+            return self.last_stack(
+                input_ids=batch.decoder_ids[:, :length],
+                encoder_hidden_states=encoded,
+                encoder_attention_mask=batch.mask.long(),
+                use_cache=False,
+            )[0]
+        inputs = self.inputs(batch)
+        inputs |= {name: inputs[name][:, :length] for name in ("input_ids", "attention_mask")}
+        return self.last_stack(**inputs)[0]
 
     # Embeddings
 

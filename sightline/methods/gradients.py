@@ -1,0 +1,258 @@
+"""Gradients of outputs by input embeddings: Li et al. 2016, Ding et al. 2019 and Meister et al. 2021.
+
+All outputs of a pair come from one teacher-forced pass. Behind it, one vector-Jacobian product per output goes through
+the decoder and the encoder, for the whole batch at once; the products of early outputs run on a decoder that is cut
+short, since positions behind an output cannot have counted for it. The embedding axis is reduced at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from sightline.errors import InputError, unknown_name
+from sightline.methods.outputs import OutputSettings, find_foils, output_cotangents, output_numbers
+from sightline.methods.paths import BASELINES, Path, SmoothSettings, smooth_path, straight_path
+from sightline.methods.scored import Columns, Scored
+from sightline.models.examples import Batch, repeated
+from sightline.models.loaded import LoadedModel
+
+NORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "l1": lambda gradient: gradient.abs().mean(-1),
+    "l2": lambda gradient: gradient.norm(dim=-1),
+}
+# So many positions in one pass keep two cores busy; a small batch carries several points or products at a time.
+POSITIONS_PER_PASS = 512
+
+Reduce = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class SaliencySettings(OutputSettings, SmoothSettings):
+    """What the gradient methods share. `prefix` adds the target prefix to the columns of an encoder-decoder model."""
+
+    prefix: bool = False
+
+    def __post_init__(self) -> None:
+        OutputSettings.__post_init__(self)
+        SmoothSettings.__post_init__(self)
+
+
+@dataclass(frozen=True)
+class GradientSettings(SaliencySettings):
+    """The settings of `gradient`: `norm` is l1, the mean absolute value (Li), or l2 (Meister eq. 4)."""
+
+    norm: str = "l1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm not in NORMS:
+            raise unknown_name("norm", self.norm, NORMS)
+
+
+@dataclass(frozen=True)
+class WordSaliencySettings(SaliencySettings):
+    """The settings of `word_saliency`. A `norm` reduces the products instead of their sum, as Inseq does."""
+
+    norm: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm not in (None, *NORMS):
+            raise unknown_name("norm", str(self.norm), NORMS)
+
+
+@dataclass(frozen=True)
+class IntegratedGradientsSettings(OutputSettings):
+    """The settings of `integrated_gradients`: the baseline, and the number of points on the way from it."""
+
+    baseline: str = "pad"
+    steps: int = 20
+    prefix: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.baseline not in BASELINES:
+            raise unknown_name("baseline", self.baseline, BASELINES)
+        if self.steps < 1:
+            raise InputError(f"The number of steps is {self.steps}: it should be 1 or more.")
+
+
+def gradient(model: LoadedModel, batch: Batch, settings: GradientSettings) -> Scored:
+    """Give the size of the gradient of each output by each input's embedding.
+
+    l1: mean over d of |d log p(y_t) / d e_i,d| (Li et al. 2016)
+    l2: || d p(y_t) / d e_i || (Meister et al. 2021, eq. 4, before its rows are normalised)
+    """
+    sides = sides_of(model, settings.prefix)
+    path = smooth_path(batch, settings)
+    norm = NORMS[settings.norm]
+    scores = average_gradients(model, batch, settings, sides, path, lambda slope, _: norm(slope), settings.prepared)
+    return Scored(scores, columns=columns_of(model, sides))
+
+
+def word_saliency(model: LoadedModel, batch: Batch, settings: WordSaliencySettings) -> Scored:
+    """Give gradient . embedding, signed: how an output answers to the strength of each input word.
+
+    psi(s_i, t_j) = d log p(t_j) / d W_si . W_si    (Ding et al. 2019, eq. 3)
+    """
+    sides = sides_of(model, settings.prefix)
+    path = smooth_path(batch, settings)
+    reduce = _dot if settings.norm is None else lambda slope, direction: NORMS[settings.norm](slope * direction)
+    scores = average_gradients(model, batch, settings, sides, path, reduce, settings.prepared)
+    return Scored(scores, columns=columns_of(model, sides))
+
+
+def integrated_gradients(model: LoadedModel, batch: Batch, settings: IntegratedGradientsSettings) -> Scored:
+    """Give the mean gradient on the way from a baseline, times that way: the scores of a row sum to what was gained.
+
+    (e_i - b) . integral over a from 0 to 1 of d log p(y_t) / d e_i at b + a (e - b)    (Sundararajan et al. 2017)
+    """
+    sides = sides_of(model, settings.prefix)
+    path = straight_path(model, settings.baseline, settings.steps)
+    scores = average_gradients(model, batch, settings, sides, path, _dot, None)
+    return Scored(scores, columns=columns_of(model, sides))
+
+
+def _dot(slope: Tensor, direction: Tensor) -> Tensor:
+    return (slope * direction).sum(-1)
+
+
+def sides_of(model: LoadedModel, prefix: bool) -> tuple[str, ...]:
+    """Name the sides that get columns; a decoder-only model's one sequence counts as its source."""
+    return ("source", "prefix") if prefix and model.has_encoder_and_decoder else ("source",)
+
+
+def columns_of(model: LoadedModel, sides: tuple[str, ...]) -> Columns:
+    """Say what the columns of scores over these sides are."""
+    return "both" if model.task == "continue" or "prefix" in sides else "source"
+
+
+def average_gradients(
+    model: LoadedModel,
+    batch: Batch,
+    settings: OutputSettings,
+    sides: tuple[str, ...],
+    path: Path,
+    reduce: Reduce,
+    prepare: Callable[[Tensor], Tensor] | None,
+) -> Float[Tensor, "batch target column"]:
+    """Average reduced gradients over the points of a path; several points share a pass where the batch is small."""
+    if model.task == "represent":
+        raise InputError(f"{type(model.module).__name__} has no output to explain: use attention or norms.")
+    points = range(len(path.weights))
+    at_a_time = max(1, POSITIONS_PER_PASS // batch.ids.numel())
+    total: Tensor | None = None
+    for start in range(0, len(points), at_a_time):
+        chosen = points[start : start + at_a_time]
+        scores = _gradients_at(model, batch, settings, sides, path, chosen, reduce)
+        scores = scores.unflatten(0, (len(chosen), len(batch)))
+        if prepare is not None and len(points) > 1:
+            scores = prepare(scores)
+        weights = torch.tensor([path.weights[point] for point in chosen], device=scores.device)
+        part = torch.einsum("p,pbtc->btc", weights, scores)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _gradients_at(
+    model: LoadedModel,
+    batch: Batch,
+    settings: OutputSettings,
+    sides: tuple[str, ...],
+    path: Path,
+    points: range,
+    reduce: Reduce,
+) -> Float[Tensor, "point_and_batch target column"]:
+    """Give the reduced gradients of every output by every input, at some points of a path."""
+    leaves: dict[str, Tensor] = {}
+    directions: dict[str, Tensor] = {}
+
+    def spread(embedding: Tensor, side: str) -> Tensor:
+        parts = zip(embedding.chunk(len(points)), points, strict=True)
+        return torch.cat([path.place(part, point, side) for part, point in parts])
+
+    def at_leaf(embedding: Tensor, side: str) -> Tensor:
+        directions[side] = path.direction(embedding, side).detach()
+        leaves[side] = torch.zeros_like(embedding, requires_grad=True)
+        return spread(embedding, side).detach() + leaves[side]
+
+    spreads = {side: lambda e, side=side: spread(e, side) for side in model.embedding_sites}
+    with_leaves = spreads | {side: lambda e, side=side: at_leaf(e, side) for side in sides}
+    several = repeated(batch, len(points))
+    if model.task == "classify":
+        with torch.enable_grad(), model.changed_embeddings(**with_leaves):
+            foils = find_foils(model, several, settings.contrast)
+            numbers = output_numbers(model.logits(several), several.outputs, foils, settings)
+            slopes = torch.autograd.grad(numbers.sum(), [leaves[side] for side in sides])
+        return reduce(slopes[0], directions["source"])[:, None] * several.mask[:, None]
+
+    with model.changed_embeddings(**spreads):
+        cotangents = output_cotangents(model, several, settings)
+    widths = {"source": several.ids.shape[1]}
+    if several.decoder_ids is not None:
+        widths["prefix"] = several.decoder_ids.shape[1]
+    rows: list[Tensor] = []
+    with torch.enable_grad(), model.changed_embeddings(**with_leaves):
+        for outputs, states in _shortened_passes(model, several):
+            for chunk in torch.tensor(outputs).split(max(1, POSITIONS_PER_PASS // states[..., 0].numel())):
+                products = _products(states, [leaves[side] for side in sides], several, cotangents, chunk)
+                columns = [
+                    F.pad(reduce(slope, directions[side]), (0, widths[side] - slope.shape[-2]))
+                    for side, slope in zip(sides, products, strict=True)
+                ]
+                columns[0] = columns[0] * several.mask
+                rows.append(torch.cat(columns, -1))  # (output, batch, column)
+    return torch.cat(rows).transpose(0, 1)
+
+
+def _shortened_passes(model: LoadedModel, batch: Batch) -> Iterator[tuple[range, Tensor]]:
+    """Yield groups of outputs with the last states of a pass that is just long enough for them.
+
+    The encoder runs once. Few groups waste backward passes on late positions, many waste forward passes: the count
+    balances the two.
+    """
+    count = batch.rows.shape[1]
+    length = count if batch.decoder_ids is not None else batch.ids.shape[1]
+    groups = 1
+    if model.task in ("translate", "continue"):
+        kept_anyway = batch.ids.shape[1] if batch.decoder_ids is not None else length - count
+        groups = max(1, min(count, round(math.sqrt(count * count / (2 * kept_anyway + count)))))
+    encoded = model.run_encoder(batch) if batch.decoder_ids is not None else None
+    size = math.ceil(count / groups)
+    for start in range(0, count, size):
+        outputs = range(start, min(start + size, count))
+        needed = None if groups == 1 else int(batch.rows[:, outputs.start : outputs.stop].max()) + 1
+        yield outputs, model.last_states(batch, encoded, needed)
+
+
+def _products(
+    states: Float[Tensor, "batch position width"],
+    leaves: list[Tensor],
+    batch: Batch,
+    cotangents: Float[Tensor, "batch position width"],
+    outputs: Tensor,
+) -> list[Tensor]:
+    """Give, for some outputs, the vector-Jacobian products of all examples by each leaf."""
+    rows = batch.rows[:, outputs].T  # (output, batch)
+    examples = torch.arange(len(batch), device=batch.device)
+    cotangent = states.new_zeros(len(outputs), *states.shape)
+    real = batch.row_mask[:, outputs].T[..., None].to(states.dtype)
+    cotangent[torch.arange(len(outputs))[:, None], examples, rows] = cotangents[examples, rows] * real
+    several = len(outputs) > 1
+    found = torch.autograd.grad(
+        states,
+        leaves,
+        cotangent if several else cotangent[0],
+        retain_graph=True,
+        is_grads_batched=several,
+        materialize_grads=True,
+    )
+    return [slope if several else slope[None] for slope in found]

@@ -1,0 +1,112 @@
+"""What is differentiated or compared: a number for each output, and where its gradient enters the model.
+
+Whatever stands behind the last stack of layers (scaling, vocabulary, bias) works position by position. So one small
+backward pass through it gives the gradient of every output by its own position of the stack's last states at once,
+and the many passes that follow start there: the vocabulary is never touched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sightline.errors import InputError, unknown_name
+from sightline.models.examples import Batch
+from sightline.models.loaded import LoadedModel
+from sightline.text.words import encode, split_words, word_part
+
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """Which number of an output is looked at.
+
+    `of` is its log-probability or its probability. With a `contrast`, another target (or one token, for every
+    position), it is the difference to that one: "why this word and not that one".
+    """
+
+    of: str = "log_probability"
+    contrast: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.of not in ("log_probability", "probability"):
+            raise unknown_name("quantity", self.of, ["log_probability", "probability"])
+
+
+def output_numbers(
+    logits: Float[Tensor, "batch target vocabulary"],
+    outputs: Int[Tensor, "batch target"],
+    foils: Int[Tensor, "batch target"] | None,
+    settings: OutputSettings,
+) -> Float[Tensor, "batch target"]:
+    """Give (log-)probabilities of outputs, less those of their foils."""
+    log_probs = logits.float().log_softmax(-1)
+    if settings.of == "probability":
+        log_probs = log_probs.exp()
+    numbers = log_probs.gather(-1, outputs[..., None])[..., 0]
+    if foils is not None:
+        numbers = numbers - log_probs.gather(-1, foils[..., None])[..., 0]
+    return numbers
+
+
+def find_foils(model: LoadedModel, batch: Batch, contrast: str | None) -> Int[Tensor, "batch target"] | None:
+    """Give the ids that the outputs are contrasted with."""
+    if contrast is None:
+        return None
+    if model.task == "classify":
+        return torch.full_like(batch.outputs, model.label_id(contrast))
+    words = split_words(contrast, "contrast")
+    encoded = encode(model.tokenizer, [word_part(words)], as_target=model.task == "translate")
+    plain = [token for token, part in zip(encoded.ids, encoded.parts, strict=True) if part is not None]
+    if len(plain) == 1:
+        return torch.full_like(batch.outputs, plain[0])
+    foils = batch.outputs.clone()
+    for row, example in enumerate(batch.examples):
+        ids = encoded.ids if model.task == "translate" else plain
+        if len(ids) != len(example.labels):
+            raise InputError(
+                f"The contrast has {len(ids)} tokens and the target {len(example.labels)}: give one token, or a "
+                "target of the same length."
+            )
+        chosen = [ids[position] for position in example.chosen]
+        foils[row, : len(chosen)] = torch.tensor(chosen)
+    return foils
+
+
+def output_cotangents(
+    model: LoadedModel, batch: Batch, settings: OutputSettings
+) -> Float[Tensor, "batch position width"]:
+    """Give the gradient of each output's number by the last stack's state at its own position.
+
+    Under `changed_embeddings` the model sees the changed embeddings here too.
+    """
+    foils = find_foils(model, batch, settings.contrast)
+    with torch.enable_grad(), _cut_behind(model.last_stack) as states:
+        numbers = output_numbers(model.logits(batch), batch.outputs, foils, settings)
+        (gradient,) = torch.autograd.grad(numbers.masked_fill(~batch.row_mask, 0).sum(), states)
+    return gradient
+
+
+@contextmanager
+def _cut_behind(stack: nn.Module) -> Iterator[list[Tensor]]:
+    """Make a stack's last states a leaf, so that only what stands behind them is differentiated."""
+    states: list[Tensor] = []
+
+    def cut(_module: nn.Module, _args: object, output: Any) -> Any:
+        leaf = output[0].detach().requires_grad_()
+        states.append(leaf)
+        if isinstance(output, tuple):
+            return (leaf, *output[1:])
+        output[next(iter(output))] = leaf
+        return output
+
+    hook = stack.register_forward_hook(cut)
+    try:
+        yield states
+    finally:
+        hook.remove()

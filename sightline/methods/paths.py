@@ -1,0 +1,145 @@
+"""The points in embedding space at which gradients are taken: the input itself, noise around it, a way up to it.
+
+A method that averages gradients (SmoothGrad, Smilkov et al. 2017; integrated gradients, Sundararajan et al. 2017) is a
+plain gradient method and a list of points with weights.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from sightline.errors import InputError, unknown_name
+from sightline.models.examples import Batch
+from sightline.models.loaded import LoadedModel
+
+BASELINES = ("pad", "zero", "mask")
+
+
+@dataclass(frozen=True)
+class SmoothSettings:
+    """SmoothGrad: `smoothgrad` samples (0: none) with noise on the source embeddings.
+
+    `sigma` is the noise's standard deviation: of the range (max - min) of the sentence's embeddings, or, with
+    `relative=False`, as it is. `average="clamped"` clamps every sample at zero and normalises its rows to 1 before the
+    mean (Ding et al.'s released code); `"raw"` is the mean as it stands (their paper). The noise depends on the seed
+    and the sentence alone, never on the batch.
+    """
+
+    smoothgrad: int = 0
+    sigma: float = 0.15
+    relative: bool = True
+    average: str = "clamped"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.smoothgrad < 0:
+            raise InputError(f"The number of SmoothGrad samples is {self.smoothgrad}: it should be 0 or more.")
+        if self.average not in ("clamped", "raw"):
+            raise unknown_name("average", self.average, ["clamped", "raw"])
+
+    def prepared(self, scores: Float[Tensor, "*batch target column"]) -> Float[Tensor, "*batch target column"]:
+        """Make one sample's scores ready to be averaged; a row without positive scores becomes zeros."""
+        if self.average == "raw":
+            return scores
+        positive = scores.clamp(min=0)
+        total = positive.sum(-1, keepdim=True)
+        return positive / torch.where(total > 0, total, 1)
+
+
+class Path:
+    """The plain path: one point, the input itself."""
+
+    weights: list[float]
+
+    def __init__(self) -> None:
+        self.weights = [1.0]
+
+    def place(self, embedding: Float[Tensor, "batch position width"], point: int, side: str) -> Tensor:
+        """Give the embeddings at a point."""
+        return embedding
+
+    def direction(self, embedding: Float[Tensor, "batch position width"], side: str) -> Tensor:
+        """Give what a gradient is multiplied with."""
+        return embedding
+
+
+@dataclass
+class NoisyPath(Path):
+    """SmoothGrad's points: the input with noise. A gradient there is multiplied with the clean embedding."""
+
+    batch: Batch
+    settings: SmoothSettings
+    weights: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.weights = [1 / self.settings.smoothgrad] * self.settings.smoothgrad
+
+    def place(self, embedding: Tensor, point: int, side: str) -> Tensor:
+        if side != "source":
+            return embedding
+        moved = embedding.clone()
+        for row, example in enumerate(self.batch.examples):
+            length = min(len(example.source), embedding.shape[1])
+            clean = embedding[row, :length].detach()
+            noise = self._noise(row, point, embedding.shape[-1])[:length].to(embedding)
+            moved[row, :length] += self._sigma(clean) * noise
+        return moved
+
+    def _sigma(self, clean: Tensor) -> Tensor | float:
+        return self.settings.sigma * (clean.max() - clean.min()) if self.settings.relative else self.settings.sigma
+
+    def _noise(self, row: int, point: int, width: int) -> Tensor:
+        example = self.batch.examples[row]
+        fingerprint = zlib.crc32(np.array([self.settings.seed, point, *example.ids], dtype=np.int64).tobytes())
+        generator = torch.Generator().manual_seed(fingerprint)
+        return torch.randn(len(example.source), width, generator=generator)
+
+
+@dataclass
+class StraightPath(Path):
+    """Integrated gradients' points: on the straight line from a baseline to the input, by Gauss-Legendre's rule."""
+
+    baselines: dict[str, Tensor]
+    steps: int
+    weights: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.weights = [float(weight) / 2 for weight in self._rule[1]]
+
+    @cached_property
+    def _rule(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.polynomial.legendre.leggauss(self.steps)
+
+    def place(self, embedding: Tensor, point: int, side: str) -> Tensor:
+        share = float(self._rule[0][point] + 1) / 2
+        return self.baselines[side] + share * self.direction(embedding, side)
+
+    def direction(self, embedding: Tensor, side: str) -> Tensor:
+        return embedding - self.baselines[side]
+
+
+def smooth_path(batch: Batch, settings: SmoothSettings) -> Path:
+    """Give SmoothGrad's points, or without samples the input itself."""
+    return NoisyPath(batch, settings) if settings.smoothgrad else Path()
+
+
+def straight_path(model: LoadedModel, baseline: str, steps: int) -> Path:
+    """Give the points from a baseline (pad, zero or mask) to the input."""
+    return StraightPath({side: _baseline(model, side, baseline) for side in model.embedding_sites}, steps)
+
+
+@torch.no_grad()
+def _baseline(model: LoadedModel, side: str, name: str) -> Float[Tensor, " width"]:
+    site = model.embedding_sites[side]
+    token = 0 if name == "zero" else getattr(model.tokenizer, f"{name}_token_id", None)
+    if token is None:
+        raise InputError(f"This tokenizer has no {name} token: choose another baseline of {', '.join(BASELINES)}.")
+    vector = site.module(torch.tensor([token], device=model.device))[0] * site.scale
+    return torch.zeros_like(vector) if name == "zero" else vector

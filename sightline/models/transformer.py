@@ -1,0 +1,71 @@
+"""The Transformer translation model: transformers' Marian, built from settings.
+
+Post-norm layers and sinusoidal positions as in Vaswani et al. (2017); one embedding serves source, target and output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from transformers import MarianConfig, MarianMTModel
+
+from sightline.errors import InputError
+
+
+@dataclass(frozen=True)
+class TransformerSettings:
+    """The size of a Transformer."""
+
+    encoder_layers: int = 3
+    decoder_layers: int = 3
+    width: int = 256
+    heads: int = 4
+    feed_forward: int = 1024
+    """The width inside the feed-forward parts."""
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation: Literal["relu", "gelu", "swish"] = "relu"
+    max_positions: int = 256
+    """The greatest number of pieces on either side, end token included."""
+
+    def __post_init__(self) -> None:
+        for name in ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward", "max_positions"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: it must be at least 1.")
+        for name in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: it must be at least 0 and less than 1.")
+        if self.width % self.heads:
+            raise InputError(f"width is {self.width}, which {self.heads} heads do not divide: change one of them.")
+
+
+def build_transformer(settings: TransformerSettings, tokenizer: Any) -> MarianMTModel:
+    """Build a Transformer with random weights for a tokenizer's vocabulary."""
+    config = MarianConfig(
+        vocab_size=len(tokenizer),
+        d_model=settings.width,
+        encoder_layers=settings.encoder_layers,
+        decoder_layers=settings.decoder_layers,
+        encoder_attention_heads=settings.heads,
+        decoder_attention_heads=settings.heads,
+        encoder_ffn_dim=settings.feed_forward,
+        decoder_ffn_dim=settings.feed_forward,
+        dropout=settings.dropout,
+        attention_dropout=settings.attention_dropout,
+        activation_function=settings.activation,
+        max_position_embeddings=settings.max_positions,
+        # Embeddings are multiplied by the root of the width: with this deviation they begin at unit size, beside
+        # positions of unit size, and square matrices begin as Glorot's rule has them.
+        scale_embedding=True,
+        init_std=settings.width**-0.5,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=tokenizer.pad_token_id,
+        forced_eos_token_id=None,
+    )
+    model = MarianMTModel(config)
+    # Padding starts the decoder and is never a label, so that its logit is left to chance.
+    model.generation_config.bad_words_ids = [[tokenizer.pad_token_id]]
+    model.generation_config.max_length = settings.max_positions
+    return model
