@@ -199,6 +199,30 @@ def test_inflection_agrees_across_words():
         assert first_noun.endswith("s") == verb.endswith(plural_verb)
 
 
+def test_adjectives_mirror_and_agree_with_their_noun():
+    pairs = pairs_of(replace(PLAIN, inflection=True, local_reordering=True))
+    gender_of = {"o": "first", "oi": "first", "e": "second", "ei": "second"}
+    genders = defaultdict(set)
+    seen_two = 0
+    for pair in pairs:
+        target_of = dict(pair.links)
+        for noun, word in enumerate(pair.source_words):
+            if len(word) > 3 and re.search("[aeiou]s?$", word):
+                adjective = noun - 1
+                while adjective >= 0 and re.search("ls?$", pair.source_words[adjective]):
+                    assert target_of[adjective] - target_of[noun] == noun - adjective
+                    assert pair.source_words[adjective].endswith("s") == word.endswith("s")
+                    ending = re.search("[oe]i?$", pair.target_words[target_of[adjective]]).group()
+                    assert ending.endswith("i") == word.endswith("s")
+                    genders[word.removesuffix("s")].add(gender_of[ending])
+                    seen_two += noun - adjective == 2
+                    adjective -= 1
+    assert seen_two > 50
+    assert all(len(several) == 1 for several in genders.values())
+    assert {"first"} in genders.values()
+    assert {"second"} in genders.values()
+
+
 def test_inflection_multiplies_words_and_leaves_stems_to_share():
     inflected, bare = pairs_of(SMALL, 3000), pairs_of(replace(SMALL, inflection=False), 3000)
     count = {

@@ -68,6 +68,13 @@ def test_overlap_is_its_definition(pair, k):
     assert top_overlap(u, v, k=k) == pytest.approx(len(top(u) & top(v)) / min(k, len(u)))
 
 
+def test_overlap_counts_no_position_that_is_not_real():
+    u, v = np.array([1.0, 2.0, 9.0, 9.0]), np.array([2.0, 1.0, 9.0, 9.0])
+    mask = np.array([True, True, False, False])
+    assert top_overlap(u, v, k=1, mask=mask) == 0
+    assert top_overlap(u, v, k=4, mask=mask) == 1
+
+
 def test_overlap_takes_scores_of_any_size():
     u, v = np.array([-np.inf, -3.0, -2.0]), np.array([-1.0, -2.0, -np.inf])
     assert top_overlap(u, v, k=2) == 0.5
