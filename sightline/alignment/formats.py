@@ -1,0 +1,322 @@
+"""Alignment files, streamed: Pharaoh (also Moses'), NAACL, and JSON lines.
+
+- `pharaoh`, `moses`: one sentence a line, `i-j` sure, `ipj` possible, optionally with a confidence: `i-j:0.83`.
+- `naacl`: one link a line, `sentence source target [S|P] [confidence]`, all counted from 1 (WPT 2003).
+- `jsonl`: one sentence a line, `{"links": [[i, j, confidence], ...], "possible": [[i, j], ...]}`, and the lengths
+  `source_length` and `target_length` where known.
+
+Words are counted from 0 or from 1 (`base`), and links are source-target or target-source (`target_first`). Neither is
+guessed; but a file that contradicts what was said is refused, with the likely cause.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from operator import index
+from typing import Any, NamedTuple
+
+from sightline.alignment.links import Alignment
+from sightline.alignment.parallel import read_lines, read_pairs
+from sightline.errors import InputError, unknown_name
+
+Path = str | os.PathLike[str]
+Lengths = tuple[int, int]
+
+STANDARD_OUTPUT = "-"
+PHARAOH_LINK = re.compile(r"(\d+)([-p])(\d+)(?::(\S+))?")
+ENOUGH_SENTENCES = 10  # so many sentences with links, none of them at the first word of either side, tell the base
+
+
+class WrittenLink(NamedTuple):
+    """A link as a file states it: in the file's order and counting."""
+
+    left: int
+    right: int
+    confidence: float = 1.0
+    sure: bool = True
+
+
+class WrittenSentence(NamedTuple):
+    """The links of a sentence as a file states them; lengths where it does."""
+
+    links: list[WrittenLink]
+    left_length: int | None = None
+    right_length: int | None = None
+
+
+class Format(NamedTuple):
+    """How a format is read from lines, how a sentence (counted from 1) is written, and how it counts words."""
+
+    read: Callable[[Path, Iterable[str]], Iterator[WrittenSentence]]
+    write: Callable[[int, WrittenSentence, bool], str]
+    base: int
+
+
+def read_alignments(
+    path: Path,
+    format: str = "pharaoh",
+    base: int | None = None,
+    target_first: bool = False,
+    lengths: Iterable[Lengths] | None = None,
+) -> Iterator[Alignment]:
+    """Yield the alignments of a file (`-`: standard input); words are then counted from 0, links are (source, target).
+
+    `base` is what the file counts from: 1 in `naacl`, otherwise 0, unless said. With the `lengths` of the sentence
+    pairs (`read_lengths`) every link is checked to lie inside; without, a file in which no link ever touches a
+    first word is taken to be counted from 1, and refused if 0 was said.
+    """
+    written_in = _format(format)
+    base = _base(written_in, base)
+    sentences = written_in.read(path, read_lines(path))
+    with_links, touches_first_word = 0, False
+    for number, (sentence, pair) in enumerate(_with_lengths(path, format, sentences, lengths), start=1):
+        if pair is not None:
+            left, right = pair[::-1] if target_first else pair
+            sentence = sentence._replace(left_length=left, right_length=right)
+        _refuse_outside(f"{path}, sentence {number}", sentence, base)
+        with_links += bool(sentence.links)
+        touches_first_word |= any(0 in link[:2] for link in sentence.links)
+        yield _alignment(sentence, base, target_first)
+    if base == 0 and lengths is None and with_links >= ENOUGH_SENTENCES and not touches_first_word:
+        raise InputError(
+            f"{path}, sentences 1 to {number}: no link touches word 0 of either side, so the file looks 1-based, but "
+            "it was read as 0-based. Read it with base 1; if it is right, give the texts, to check it by their lengths."
+        )
+
+
+def write_alignments(
+    alignments: Iterable[Alignment],
+    path: Path = "-",
+    format: str = "pharaoh",
+    base: int | None = None,
+    target_first: bool = False,
+    confidences: bool = False,
+) -> None:
+    """Write alignments as they come (`-`: to standard output); with `confidences`, how sure each link is.
+
+    A file appears under its name only when it is complete.
+    """
+    lines = render_alignments(alignments, format, base, target_first, confidences)
+    if os.fspath(path) == STANDARD_OUTPUT:
+        sys.stdout.writelines(lines)
+        return
+    path = pathlib.Path(path)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def render_alignments(
+    alignments: Iterable[Alignment],
+    format: str = "pharaoh",
+    base: int | None = None,
+    target_first: bool = False,
+    confidences: bool = False,
+) -> Iterator[str]:
+    """Yield what a file has for each alignment, line ends included."""
+    written_in = _format(format)
+    base = _base(written_in, base)
+    for number, alignment in enumerate(alignments, start=1):
+        shown = alignment.flipped() if target_first else alignment
+        links = [
+            WrittenLink(left + base, right + base, shown.confidences.get((left, right), 1.0), (left, right) in shown)
+            for left, right in sorted(shown.possible)
+        ]
+        sentence = WrittenSentence(links, shown.source_length, shown.target_length)
+        yield written_in.write(number, sentence, confidences)
+
+
+def read_lengths(source: Path, target: Path | None = None) -> Iterator[Lengths]:
+    """Yield how many words each sentence of a parallel text has on either side."""
+    for source_text, target_text in read_pairs(source, target):
+        yield len(source_text.split()), len(target_text.split())
+
+
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise unknown_name("alignment format", name, FORMATS)
+    return FORMATS[name]
+
+
+def _base(format: Format, base: int | None) -> int:
+    if base not in (None, 0, 1):
+        raise InputError(f"Words are counted from 0 or from 1, not from {base}.")
+    return format.base if base is None else base
+
+
+def _alignment(sentence: WrittenSentence, base: int, target_first: bool) -> Alignment:
+    alignment = Alignment(
+        {(link.left - base, link.right - base): link.confidence for link in sentence.links if link.sure},
+        [(link.left - base, link.right - base) for link in sentence.links if not link.sure],
+        sentence.left_length,
+        sentence.right_length,
+    )
+    return alignment.flipped() if target_first else alignment
+
+
+def _with_lengths(
+    path: Path, format: str, sentences: Iterable[WrittenSentence], lengths: Iterable[Lengths] | None
+) -> Iterator[tuple[WrittenSentence, Lengths | None]]:
+    if lengths is None:
+        yield from ((sentence, None) for sentence in sentences)
+        return
+    for number, (sentence, pair) in enumerate(zip_longest(sentences, lengths)):
+        if sentence is None and format == "naacl":  # the last sentences of such a file may have no links
+            sentence = WrittenSentence([])
+        if sentence is None:
+            raise InputError(f"{path} ends after {number} sentences, but the texts go on: lines must correspond.")
+        if pair is None:
+            raise InputError(f"{path} goes on after {number} sentences, where the texts end: lines must correspond.")
+        yield sentence, pair
+
+
+def _refuse_outside(where: str, sentence: WrittenSentence, base: int) -> None:
+    """Refuse links before the first or behind the last word, with the likely cause."""
+    links, n, m = sentence.links, sentence.left_length, sentence.right_length
+    for link in links:
+        if min(link.left, link.right) < base:
+            raise InputError(
+                f"{where}: the link {link.left}-{link.right} has word 0, but the file was read as 1-based. "
+                "It looks 0-based: read it with base 0. (Links to NULL must be left out.)"
+            )
+    if n is None or m is None or _fit(links, base, n, m):
+        return
+    outside = next(link for link in links if not _fit([link], base, n, m))
+    if base == 0 and _fit(links, 1, n, m):
+        cause = "It looks 1-based: read it with base 1."
+    elif _fit(links, base, m, n):
+        cause = "Its links look as if in the other order of source and target."
+    else:
+        cause = "Alignment and text do not belong together, or were tokenised differently."
+    raise InputError(
+        f"{where}: the link {outside.left}-{outside.right} lies outside the sentences of {n} and {m} words, "
+        f"counted from {base}. {cause}"
+    )
+
+
+def _fit(links: Iterable[WrittenLink], base: int, n: int, m: int) -> bool:
+    return all(base <= link.left < n + base and base <= link.right < m + base for link in links)
+
+
+def _confidence(where: str, text: str) -> float:
+    try:
+        confidence = float(text)
+    except ValueError:
+        raise InputError(f"{where}: {text!r} is not a confidence.") from None
+    if not 0.0 <= confidence <= 1.0:
+        raise InputError(f"{where}: the confidence {text} must lie between 0 and 1.")
+    return confidence
+
+
+def _read_pharaoh(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]:
+    for number, line in enumerate(lines, start=1):
+        links = []
+        for item in line.split():
+            match = PHARAOH_LINK.fullmatch(item)
+            if match is None:
+                raise InputError(f"{path}, line {number}: {item!r} is not a link such as 0-1, 0p1 or 0-1:0.83.")
+            left, kind, right, confidence = match.groups()
+            certainty = 1.0 if confidence is None else _confidence(f"{path}, line {number}", confidence)
+            links.append(WrittenLink(int(left), int(right), certainty, kind == "-"))
+        yield WrittenSentence(links)
+
+
+def _write_pharaoh(number: int, sentence: WrittenSentence, confidences: bool) -> str:
+    return " ".join(map(_pharaoh_link if confidences else _plain_link, sentence.links)) + "\n"
+
+
+def _plain_link(link: WrittenLink) -> str:
+    return f"{link.left}{'-' if link.sure else 'p'}{link.right}"
+
+
+def _pharaoh_link(link: WrittenLink) -> str:
+    return f"{_plain_link(link)}:{link.confidence:.4g}" if link.sure else _plain_link(link)
+
+
+def _read_naacl(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]:
+    current = 1
+    links: list[WrittenLink] = []
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if not fields:
+            continue
+        where = f"{path}, line {number}"
+        if not 3 <= len(fields) <= 5 or not all(field.isdecimal() for field in fields[:3]):
+            raise InputError(f"{where}: this is not a link such as '1 3 4', '1 3 4 S' or '1 3 4 P 0.83'.")
+        sentence, left, right = map(int, fields[:3])
+        sure, confidence = True, 1.0
+        for field in fields[3:]:
+            if field in ("S", "P"):
+                sure = field == "S"
+            else:
+                confidence = _confidence(where, field)
+        if sentence < current:
+            raise InputError(f"{where}: sentence {sentence} comes too late; sort the file (sentences count from 1).")
+        while current < sentence:
+            yield WrittenSentence(links)
+            current, links = current + 1, []
+        links.append(WrittenLink(left, right, confidence, sure))
+    if links:
+        yield WrittenSentence(links)
+
+
+def _write_naacl(number: int, sentence: WrittenSentence, confidences: bool) -> str:
+    return "".join(
+        f"{number} {link.left} {link.right} {'S' if link.sure else 'P'}"
+        + (f" {link.confidence:.4g}\n" if confidences else "\n")
+        for link in sentence.links
+    )
+
+
+def _read_json_lines(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]:
+    for number, line in enumerate(lines, start=1):
+        where = f"{path}, line {number}"
+        try:
+            sentence = _parse_json(where, json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise InputError(f'{where}: this is not an alignment such as {{"links": [[0, 1, 0.83]]}}.') from None
+        yield sentence
+
+
+def _parse_json(where: str, plain: dict[str, Any]) -> WrittenSentence:
+    links = [
+        WrittenLink(index(left), index(right), _confidence(where, *confidence) if confidence else 1.0)
+        for left, right, *confidence in plain["links"]
+    ]
+    links += [WrittenLink(index(left), index(right), sure=False) for left, right in plain.get("possible", ())]
+    if any(min(link.left, link.right) < 0 for link in links):
+        raise ValueError("words are not counted from below 0")
+    return WrittenSentence(links, plain.get("source_length"), plain.get("target_length"))
+
+
+def _write_json_line(number: int, sentence: WrittenSentence, confidences: bool) -> str:
+    sure = [link for link in sentence.links if link.sure]
+    plain: dict[str, object] = {
+        "links": [[link.left, link.right, link.confidence] if confidences else list(link[:2]) for link in sure]
+    }
+    if len(sure) < len(sentence.links):
+        plain["possible"] = [list(link[:2]) for link in sentence.links if not link.sure]
+    if sentence.left_length is not None:
+        plain |= {"source_length": sentence.left_length, "target_length": sentence.right_length}
+    return json.dumps(plain) + "\n"
+
+
+PHARAOH = Format(_read_pharaoh, _write_pharaoh, base=0)
+FORMATS = {
+    "pharaoh": PHARAOH,
+    "moses": PHARAOH,
+    "naacl": Format(_read_naacl, _write_naacl, base=1),
+    "jsonl": Format(_read_json_lines, _write_json_line, base=0),
+}
