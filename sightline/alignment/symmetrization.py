@@ -1,0 +1,229 @@
+"""Joining the alignments of two directions into one, by a named rule.
+
+Two families of heuristics go by the same names elsewhere; here each has its own:
+
+| rule                     | starts from the | adds neighbours of its links | then adds links left over |
+|--------------------------|-----------------|------------------------------|---------------------------|
+| `intersection`           | intersection    |                              |                           |
+| `union`                  | union           |                              |                           |
+| `grow-diag`              | intersection    | if either word is free       |                           |
+| `grow-diag-final`        | intersection    | if either word is free       | if either word is free    |
+| `grow-diag-final-and`    | intersection    | if either word is free       | if both words are free    |
+| `grow-diag-strict`       | intersection    | if both words are free       |                           |
+| `grow-diag-final-strict` | intersection    | if both words are free       | if both words are free    |
+
+A word is free while it has no link; what is added comes from the union. The plain names are those of Moses and of
+fast_align's atools (Koehn et al. 2005). The strict ones are what the alignment-scripts of Zenkel et al. 2019 call
+grow-diagonal and grow-diagonal-final; a strict final-and would be the same as the strict final. On the same files the
+families differ by up to 4 points of error rate.
+
+The result depends on the order in which links are looked at, so the order is fixed: by target word, then by source
+word; neighbours as in NEIGHBOURS; of the links left over, first those of the forward direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, pairwise, zip_longest
+from typing import NamedTuple, no_type_check
+
+import numpy as np
+from numba import njit
+
+from sightline.alignment.formats import Path, read_alignments
+from sightline.alignment.links import Alignment, Link
+from sightline.errors import InputError, unknown_name
+
+NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))  # (target, source)
+PAIRS_AT_ONCE = 200
+LONGEST_SENTENCE = 10_000
+
+NEVER, EITHER_FREE, BOTH_FREE = 0, 1, 2
+FORWARD, REVERSE, CHOSEN = 1, 2, 4
+
+
+class Rule(NamedTuple):
+    """What to start from, and when to add a neighbour or a link left over."""
+
+    start: int
+    grow: int = NEVER
+    finish: int = NEVER
+
+
+INTERSECTION, UNION = 2, 1  # in how many directions a link must be to start with
+RULES = {
+    "intersection": Rule(INTERSECTION),
+    "union": Rule(UNION),
+    "grow-diag": Rule(INTERSECTION, grow=EITHER_FREE),
+    "grow-diag-final": Rule(INTERSECTION, grow=EITHER_FREE, finish=EITHER_FREE),
+    "grow-diag-final-and": Rule(INTERSECTION, grow=EITHER_FREE, finish=BOTH_FREE),
+    "grow-diag-strict": Rule(INTERSECTION, grow=BOTH_FREE),
+    "grow-diag-final-strict": Rule(INTERSECTION, grow=BOTH_FREE, finish=BOTH_FREE),
+}
+
+
+def symmetrize(forward: Alignment, reverse: Alignment, rule: str) -> Alignment:
+    """Join the alignments of one pair in two directions, both as (source, target) links.
+
+    The confidence of a link is the mean of its confidences in the two directions, 0 where it is absent.
+
+    >>> symmetrize(Alignment([(0, 0), (1, 1)]), Alignment([(0, 0), (1, 2)]), "grow-diag-strict")
+    Alignment(0-0 1-1:0.50)
+    """
+    return next(_join([(forward, reverse)], _rule(rule)))
+
+
+def symmetrize_all(forward: Iterable[Alignment], reverse: Iterable[Alignment], rule: str) -> Iterator[Alignment]:
+    """Join the alignments of many pairs in two directions, both as (source, target) links, in order, as they come."""
+    settings = _rule(rule)
+    for chunk in _chunks(_paired(forward, reverse)):
+        yield from _join(chunk, settings)
+
+
+def symmetrize_files(
+    forward: Path,
+    reverse: Path,
+    rule: str,
+    *,
+    format: str = "pharaoh",
+    base: int | None = None,
+    reverse_target_first: bool = True,
+) -> Iterator[Alignment]:
+    """Join the alignments of two files.
+
+    The reverse file lists target-source links, unless said otherwise (fast_align and eflomal write source-target
+    links in both directions). Files of different length are refused, and so is an order that the links belie.
+    """
+    settings = _rule(rule)
+    pairs = _paired(
+        read_alignments(forward, format, base),
+        read_alignments(reverse, format, base, target_first=reverse_target_first),
+    )
+    for number, chunk in enumerate(_chunks(pairs)):
+        if number == 0:
+            _refuse_flipped(chunk, reverse)
+        yield from _join(chunk, settings)
+
+
+def _rule(name: str) -> Rule:
+    if name not in RULES:
+        raise unknown_name("symmetrisation rule", name, RULES)
+    return RULES[name]
+
+
+def _paired(forward: Iterable[Alignment], reverse: Iterable[Alignment]) -> Iterator[tuple[Alignment, Alignment]]:
+    for number, (one, other) in enumerate(zip_longest(forward, reverse)):
+        if one is None or other is None:
+            shorter = "forward" if one is None else "reverse"
+            raise InputError(f"The {shorter} direction ends after {number} sentences, the other one goes on.")
+        yield one, other
+
+
+def _chunks(pairs: Iterator[tuple[Alignment, Alignment]]) -> Iterator[list[tuple[Alignment, Alignment]]]:
+    while chunk := list(islice(pairs, PAIRS_AT_ONCE)):
+        yield chunk
+
+
+def _refuse_flipped(pairs: list[tuple[Alignment, Alignment]], reverse_name: Path) -> None:
+    as_said = sum(len(forward.links & reverse.links) for forward, reverse in pairs)
+    flipped = sum(len(forward.links & reverse.flipped().links) for forward, reverse in pairs)
+    if flipped > 2 * as_said + len(pairs):  # far more than short, monotone sentences would share by chance
+        raise InputError(
+            f"{reverse_name}: in the first {len(pairs)} sentences it shares {as_said} links with the other direction, "
+            f"but {flipped} with source and target exchanged: say that its links are in the other order."
+        )
+
+
+def _join(pairs: list[tuple[Alignment, Alignment]], rule: Rule) -> Iterator[Alignment]:
+    forward, forward_starts = _flatten([forward for forward, _ in pairs])
+    reverse, reverse_starts = _flatten([reverse for _, reverse in pairs])
+    joined, starts = _join_links(forward, forward_starts, reverse, reverse_starts, *rule)
+    for (one, other), (begin, end) in zip(pairs, pairwise(starts.tolist()), strict=True):
+        links: Iterable[Link] = map(tuple, joined[begin:end].tolist())
+        ours, theirs = one.confidences, other.confidences
+        yield Alignment(
+            {link: (ours.get(link, 0.0) + theirs.get(link, 0.0)) / 2 for link in links},
+            source_length=one.source_length if other.source_length is None else other.source_length,
+            target_length=one.target_length if other.target_length is None else other.target_length,
+        )
+
+
+def _flatten(alignments: list[Alignment]) -> tuple[np.ndarray, np.ndarray]:
+    """Give all links, one row each, and where those of each alignment start."""
+    starts = np.cumsum([0] + [len(alignment) for alignment in alignments])
+    indices = chain.from_iterable(chain.from_iterable(alignments))
+    links = np.fromiter(indices, np.int64, 2 * starts[-1]).reshape(-1, 2)
+    if links.size and links.max() >= LONGEST_SENTENCE:
+        raise InputError(f"A link has the word {links.max()}: sentences may have {LONGEST_SENTENCE:,} words at most.")
+    return links, starts
+
+
+@njit(cache=True)
+@no_type_check
+def _join_links(forward, forward_starts, reverse, reverse_starts, start, grow, finish):
+    joined = np.empty((len(forward) + len(reverse), 2), np.int64)
+    starts = np.zeros_like(forward_starts)
+    size = 0
+    for pair in range(len(starts) - 1):
+        ours = forward[forward_starts[pair] : forward_starts[pair + 1]]
+        theirs = reverse[reverse_starts[pair] : reverse_starts[pair + 1]]
+        sources, targets = 1, 1
+        for links in (ours, theirs):
+            for k in range(len(links)):
+                sources, targets = max(sources, links[k, 0] + 1), max(targets, links[k, 1] + 1)
+        matrix = np.zeros((targets, sources), np.uint8)
+        for k in range(len(ours)):
+            matrix[ours[k, 1], ours[k, 0]] |= FORWARD
+        for k in range(len(theirs)):
+            matrix[theirs[k, 1], theirs[k, 0]] |= REVERSE
+        _choose(matrix, start, grow, finish)
+        for source in range(sources):
+            for target in range(targets):
+                if matrix[target, source] & CHOSEN:
+                    joined[size, 0], joined[size, 1] = source, target
+                    size += 1
+        starts[pair + 1] = size
+    return joined[:size], starts
+
+
+@njit(cache=True)
+@no_type_check
+def _choose(matrix, start, grow, finish):
+    """Mark the chosen links of one pair, as in the pseudo-code of Koehn et al. 2005."""
+    targets, sources = matrix.shape
+    source_free = np.ones(sources, np.bool_)
+    target_free = np.ones(targets, np.bool_)
+    for target in range(targets):
+        for source in range(sources):
+            directions = (matrix[target, source] & FORWARD) // FORWARD + (matrix[target, source] & REVERSE) // REVERSE
+            if directions >= start:
+                matrix[target, source] |= CHOSEN
+                source_free[source] = target_free[target] = False
+    added = grow != NEVER
+    while added:
+        added = False
+        for target in range(targets):
+            for source in range(sources):
+                if matrix[target, source] & CHOSEN:
+                    for target_step, source_step in NEIGHBOURS:
+                        t, s = target + target_step, source + source_step
+                        if 0 <= t < targets and 0 <= s < sources:
+                            added |= _admit(matrix, t, s, FORWARD | REVERSE, source_free, target_free, grow)
+    if finish != NEVER:
+        for direction in (FORWARD, REVERSE):
+            for target in range(targets):
+                for source in range(sources):
+                    _admit(matrix, target, source, direction, source_free, target_free, finish)
+
+
+@njit(cache=True)
+@no_type_check
+def _admit(matrix, target, source, direction, source_free, target_free, condition):
+    """Choose a link that one of the directions has, if its words are free as the condition asks."""
+    if not matrix[target, source] & direction or matrix[target, source] & CHOSEN:
+        return False
+    if source_free[source] + target_free[target] < condition:
+        return False
+    matrix[target, source] |= CHOSEN
+    source_free[source] = target_free[target] = False
+    return True
