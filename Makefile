@@ -1,0 +1,31 @@
+# The two commands that a newcomer needs are `make demo` and `make test`.
+# Each makes .venv and installs what it needs there, the first time; after that it starts at once.
+.PHONY: demo test check bench clean
+.NOTPARALLEL:
+
+python := .venv/bin/python
+# Idle OpenMP threads would spin and take the cores from the other workers.
+export OMP_WAIT_POLICY := passive
+
+demo: .venv/installed-plot
+	$(python) examples/first_look.py
+
+test: .venv/installed-test
+	OMP_NUM_THREADS=1 $(python) -m pytest -n 2 --dist worksteal
+
+check: .venv/installed-test
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+	$(python) -m mypy
+	.venv/bin/lint-imports
+
+bench: .venv/installed-bench
+	for benchmark in benchmarks/*.py; do $(python) $$benchmark || exit 1; done
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# The last part of the name is the extra of pyproject.toml that is installed.
+.venv/installed-%: pyproject.toml constraints.txt .ci/install
+	bash .ci/install $*
+	touch $@
