@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, cast
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 
@@ -31,6 +33,8 @@ TASK_SUMMARIES: dict[Task, str] = {
     "continue": "each token of the continuation; the prompt is the source",
     "represent": "nothing is predicted: attention and norms only",
 }
+
+SAVE_IT = "save it beside the model with save_pretrained, or load(model, tokenizer=...)."
 
 
 def load(
@@ -61,7 +65,7 @@ def load(
             module = module.to(dtype=_dtype(dtype))
         tokenizer = tokenizer if tokenizer is not None else module.config.name_or_path
     if device is not None:
-        module.to(device)
+        _move(module, device)
     if isinstance(tokenizer, str | os.PathLike):
         tokenizer = _load_tokenizer(os.fspath(tokenizer))
     task = _task(module)
@@ -83,9 +87,28 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
             )
         # Safetensors first, else .bin by torch's restricted unpickler; code from a hub is never run.
         options: dict[str, Any] = {} if dtype is None else {"dtype": _dtype(dtype)}
-        return cls.from_pretrained(name, **options)
-    except (OSError, ValueError) as error:
+        module, report = cls.from_pretrained(name, output_loading_info=True, **options)
+    except UnpicklingError as error:
+        raise InputError(
+            f"The weights of {name!r} are damaged or hold code, which is never run: ask for them as safetensors."
+        ) from error
+    except RuntimeError as error:
+        raise InputError(f"The weights of {name!r} do not fit its config.json: take both from one place.") from error
+    except (OSError, ValueError, SafetensorError) as error:
         raise InputError(f"The model {name!r} cannot be loaded: {_first_line(error)}") from error
+    if missing := sorted(report["missing_keys"]):  # transformers would fill them at random
+        raise InputError(
+            f"The model {name!r} lacks {len(missing)} of its weights, {missing[0]} among them: "
+            f"its files are not complete, or not those of a {architecture}."
+        )
+    return module
+
+
+def _move(module: nn.Module, device: str | torch.device) -> None:
+    try:
+        module.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"The device {str(device)!r} cannot be used: {_first_line(error)}") from error
 
 
 def _load_tokenizer(name: str) -> Any:
@@ -93,9 +116,14 @@ def _load_tokenizer(name: str) -> Any:
         raise InputError("A model object needs its tokenizer: load(model, tokenizer=...).")
     _check_path(name)
     try:
-        return AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"The tokenizer of {name!r} cannot be loaded: {_first_line(error)}") from error
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    # A tokenizer whose files are not there, or are damaged, fails in any of these ways.
+    except (OSError, ValueError, ImportError, TypeError, KeyError) as error:
+        raise InputError(f"The tokenizer of {name!r} cannot be loaded ({_first_line(error)}): {SAVE_IT}") from error
+    if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:
+        # transformers builds some classes from nothing: special tokens and perhaps a space.
+        raise InputError(f"The tokenizer of {name!r} has no vocabulary: {SAVE_IT}")
+    return tokenizer
 
 
 def _check_path(name: str) -> None:
@@ -107,7 +135,7 @@ def _check_path(name: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return str(error).strip().splitlines()[0].rstrip(" :") if str(error).strip() else type(error).__name__
 
 
 def _dtype(dtype: str | torch.dtype) -> torch.dtype:
@@ -154,12 +182,19 @@ def _prompt(tokenizer: Any, source_lang: str | None, target_lang: str | None, pr
         if lang is None:
             continue
         if hasattr(tokenizer, attribute):
-            try:
-                setattr(tokenizer, attribute, lang)
-            except KeyError:
-                raise InputError(f"This tokenizer does not know the language {lang!r}.") from None
+            if lang not in _languages(tokenizer):
+                raise InputError(
+                    f"This tokenizer does not know the language {lang!r}: "
+                    "M2M100 writes en, mBART en_XX and NLLB eng_Latn, for example."
+                )
+            setattr(tokenizer, attribute, lang)
         elif attribute == "tgt_lang" and f">>{lang}<<" in getattr(tokenizer, "supported_language_codes", ()):
             prefix = f">>{lang}<< {prefix}"  # OPUS-MT's multilingual models
         else:
             raise InputError(f"{type(tokenizer).__name__} takes no language: load the model without {lang!r}.")
     return Prompt(source_lang, target_lang, prefix, chat)
+
+
+def _languages(tokenizer: Any) -> set[str]:
+    """Name the languages of a multilingual tokenizer; NLLB's are found only among its special tokens."""
+    return set(getattr(tokenizer, "lang_code_to_id", None) or tokenizer.all_special_tokens)
