@@ -77,6 +77,8 @@ def _pairs(sources: Iterable[Text], targets: Iterable[Text] | None) -> Iterator[
     if targets is None:
         yield from ((source, None) for source in sources)
         return
+    if isinstance(sources, Sequence) and isinstance(targets, Sequence) and len(sources) != len(targets):
+        raise InputError(f"There are {len(sources)} sources and {len(targets)} targets: give as many of each.")
     missing = object()
     for number, (source, target) in enumerate(itertools.zip_longest(sources, targets, fillvalue=missing), 1):
         if source is missing or target is missing:

@@ -27,7 +27,7 @@ class EmbeddingSite:
 
 def embedding_site(stack: Any) -> EmbeddingSite:
     """Find the embedding module of an encoder, a decoder or a whole model."""
-    module = stack.get_input_embeddings()
+    module = stack.get_input_embeddings() if hasattr(stack, "get_input_embeddings") else stack.embed_tokens
     # Marian and Pegasus scale outside the module; BART and M2M100 inside it.
     scale = 1.0 if hasattr(module, "embed_scale") else float(getattr(stack, "embed_scale", None) or 1.0)
     return EmbeddingSite(module, scale)

@@ -46,18 +46,11 @@ class AttentionLayer:
         if isinstance(self.output, nn.Linear):
             matrix = self.output.weight.T
         else:
-            parameter = next(self.module.parameters())
-            width = self._input_width(parameter)
+            parameter = next(self.output.parameters(), torch.empty(0))  # a quantised projection has none
+            width = getattr(self.output, "in_features", None) or len(parameter)  # transformers' Conv1D is (in, out)
             unit = torch.eye(width, dtype=parameter.dtype, device=parameter.device)
             matrix = self.output(unit) - self.output(torch.zeros_like(unit))
         return matrix.reshape(heads, -1, matrix.shape[-1])
-
-    def _input_width(self, parameter: Tensor) -> int:
-        weight = getattr(self.output, "weight", parameter)
-        if callable(weight):  # a dynamically quantised projection keeps its weight behind a call
-            return weight().shape[1]
-        named = getattr(self.output, "in_features", None)
-        return named if named is not None else weight.shape[0]  # transformers' Conv1D is (in, out)
 
 
 def find_attention(

@@ -65,6 +65,7 @@ class LoadedModel:
         target_words = None if target is None else split_words(target, name.replace("source", "target"))
         example = getattr(self, f"_encode_to_{self.task}")(source_words, target_words)
         self._check_length(example, name)
+        self._check_vocabulary(example)
         return example
 
     def with_output(self, example: Example, ids: Sequence[int]) -> Example:
@@ -214,12 +215,20 @@ class LoadedModel:
                 f"{self.max_length}. Split it."
             )
 
+    def _check_vocabulary(self, example: Example) -> None:
+        for side, ids in (("source", example.ids), ("prefix", example.decoder_ids)):
+            known = getattr(self.embedding_sites[side].module, "num_embeddings", None) if ids else None
+            if known is not None and max(ids) >= known:
+                raise InputError(
+                    f"The tokenizer gives the id {max(ids)}, and the model knows {known}: use the model's own tokenizer."
+                )
+
     # Running
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Switch dropout off and parameters' gradients too, as long as the context lasts."""
-        was_training = self.module.training
+        were_training = [module for module in self.module.modules() if module.training]
         trainable = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         self.module.eval()
         for parameter in trainable:
@@ -227,14 +236,25 @@ class LoadedModel:
         try:
             yield
         finally:
-            self.module.train(was_training)
+            for module in were_training:  # perhaps not all of them: parts of a model in training may be frozen
+                module.training = True
             for parameter in trainable:
                 parameter.requires_grad_(True)
 
     def batch(self, examples: Sequence[Example]) -> Batch:
         """Pad examples into one batch on the model's device."""
-        pad = self.tokenizer.pad_token_id
-        return build_batch(examples, pad if pad is not None else 0, self.device)
+        if self.task == "classify" and len(examples) > 1 and self.module.config.pad_token_id is None:
+            raise InputError(
+                f"{type(self.module).__name__} has no padding token, so it takes one text at a time: "
+                "set model.config.pad_token_id."
+            )
+        return build_batch(examples, self.pad_id, self.device)
+
+    @cached_property
+    def pad_id(self) -> int:
+        """Name the token that fills up a batch: the model's own, since some look for it; else any will do."""
+        known = (self.module.config.get_text_config().pad_token_id, self.tokenizer.pad_token_id)
+        return next((pad for pad in known if pad is not None and pad >= 0), 0)
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Give the arguments of the model's forward pass."""
@@ -268,8 +288,9 @@ class LoadedModel:
         return self.module.get_decoder() if self.has_encoder_and_decoder else self.module.base_model
 
     def run_encoder(self, batch: Batch) -> Float[Tensor, "batch source width"]:
-        """Give the encoder's last states."""
-        return self.module.get_encoder()(input_ids=batch.ids, attention_mask=batch.mask.long())[0]
+        """Give the encoder's last states; where there is no decoder behind it, those of the whole stack."""
+        encoder = self.module.get_encoder() if self.has_encoder_and_decoder else self.last_stack
+        return encoder(input_ids=batch.ids, attention_mask=batch.mask.long())[0]
 
     def last_states(
         self, batch: Batch, encoded: Tensor | None = None, length: int | None = None
@@ -298,6 +319,17 @@ class LoadedModel:
             "source": embedding_site(self.module.get_encoder()),
             "prefix": embedding_site(self.module.get_decoder()),
         }
+
+    @torch.no_grad()
+    def embedding_of(self, side: str, token: str | None) -> Float[Tensor, " width"]:
+        """Give the (scaled) embedding of the tokenizer's pad, mask or unknown token; None gives zeros."""
+        site = self.embedding_sites[side]
+        attribute = {"pad": "pad_token_id", "mask": "mask_token_id", "unknown": "unk_token_id"}
+        number = 0 if token is None else getattr(self.tokenizer, attribute[token], None)
+        if number is None:
+            raise InputError(f"This tokenizer has no {token} token: choose another replacement, such as zero.")
+        vector = site.module(torch.tensor([number], device=self.device))[0] * site.scale
+        return torch.zeros_like(vector) if token is None else vector
 
     @contextmanager
     def changed_embeddings(self, **changes: EmbeddingChange) -> Iterator[None]:
@@ -363,26 +395,33 @@ class LoadedModel:
         ]
 
     def _generate(self, examples: Sequence[Example], options: dict[str, Any]) -> list[tuple[int, ...]]:
-        ids = [torch.tensor(example.ids) for example in examples]
-        side = "left" if self.task == "continue" else "right"
-        pad = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
-        width = max(len(row) for row in ids)
-        padded = torch.full((len(ids), width), pad)
-        mask = torch.zeros(len(ids), width, dtype=torch.long)
-        for row, sequence in enumerate(ids):
-            place = slice(width - len(sequence), width) if side == "left" else slice(0, len(sequence))
-            padded[row, place] = sequence
-            mask[row, place] = 1
-        room = self.max_length - (width if self.task == "continue" else 0) - 1
-        options = {"max_new_tokens": min(2 * width + 20, room), "pad_token_id": pad} | self._forced_start() | options
-        sequences = self.module.generate(
-            padded.to(self.device), attention_mask=mask.to(self.device), **options
-        ).tolist()
-        if self.task == "continue":
-            return [self._until_end(sequence[width:], pad) for sequence in sequences]
-        return [(sequence[0], *self._until_end(sequence[1:], pad)) for sequence in sequences]
+        one_sequence = self.task == "continue"
+        batch = self.batch(examples)
+        ids, mask = batch.ids, batch.mask
+        if one_sequence:  # padded on the left, so that what is generated follows at once
+            order = mask.long().argsort(dim=1, stable=True)
+            ids, mask = ids.gather(1, order), mask.gather(1, order)
+        width = ids.shape[1]
+        # A multiple of each source's own length, so that an answer does not depend on what else is in the batch.
+        limits = [2 * len(example.ids) + 20 for example in examples]
+        if "max_new_tokens" in options or "max_length" in options:
+            limits = [UNLIMITED] * len(examples)
+        else:
+            room = self.max_length - (width if one_sequence else 0)
+            if room < 1:
+                raise InputError(f"The source takes all {self.max_length} positions of this model: no answer fits in.")
+            options = {"max_new_tokens": min(max(limits), room)} | options
+        options = {"pad_token_id": self.pad_id} | self._forced_start() | options
+        sequences = self.module.generate(ids, attention_mask=mask.long(), **options).tolist()
+        answers = [
+            self._until_end(sequence[width if one_sequence else 1 :])[:limit]
+            for sequence, limit in zip(sequences, limits, strict=True)
+        ]
+        if one_sequence:
+            return answers
+        return [(sequence[0], *answer) for sequence, answer in zip(sequences, answers, strict=True)]
 
-    def _until_end(self, ids: list[int], pad: int) -> tuple[int, ...]:
+    def _until_end(self, ids: list[int]) -> tuple[int, ...]:
         """Cut the padding behind the end token; a decoder-only model's end token is no output to explain."""
         ends = self.module.generation_config.eos_token_id
         ends = {ends} if isinstance(ends, int) else set(ends or ())
@@ -390,7 +429,7 @@ class LoadedModel:
             if token in ends:
                 stop = position + (self.task == "translate")
                 return tuple(ids[: max(stop, 1)])
-        while len(ids) > 1 and ids[-1] == pad:
+        while len(ids) > 1 and ids[-1] == self.pad_id:
             ids.pop()
         return tuple(ids)
 
