@@ -48,10 +48,11 @@ Projection = Callable[[Tensor, Tensor | None], Tensor]
 class Change:
     """What to do differently in a watched layer; each part is optional.
 
-    `projection(scores, mask)` gives the weights instead of softmax; `values(call)` gives other values;
-    `weights(call, weights)` gives other weights, after the projection.
+    `mask(call)` gives another mask; `projection(scores, mask)` gives the weights instead of the layer's own projection;
+    `values(call)` gives other values; `weights(call, weights)` gives other weights, after the projection.
     """
 
+    mask: Callable[[Call], Tensor] | None = None
     projection: Projection | None = None
     values: Callable[[Call], Tensor] | None = None
     weights: Callable[[Call, Tensor], Tensor] | None = None
@@ -130,6 +131,8 @@ def attend(
     watches = [one for one in _active.get() if one.covers(layer)]
     call = Call(layer, scores, values, mask, queries, keys)
     for one in watches:
+        if one.change and one.change.mask:
+            mask = one.change.mask(call)
         if one.change and one.change.values:
             values = one.change.values(call)
         if one.change and one.change.projection:

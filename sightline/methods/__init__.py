@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from sightline.errors import InputError, unknown_name
 from sightline.methods.attention import AttentionSettings, attention
+from sightline.methods.erasure import ErasureSettings, HiddenErasureSettings, erasure, hidden_erasure
+from sightline.methods.flow import AltiSettings, RolloutSettings, alti, rollout
 from sightline.methods.gradients import (
     GradientSettings,
     IntegratedGradientsSettings,
@@ -20,8 +22,11 @@ from sightline.methods.gradients import (
     integrated_gradients,
     word_saliency,
 )
+from sightline.methods.hidden import HiddenGradientSettings, hidden_gradient
+from sightline.methods.masks import PerturbationMaskSettings, perturbation_mask
 from sightline.methods.norms import NormsSettings, norms
 from sightline.methods.scored import Scored
+from sightline.methods.value_zeroing import ValueZeroingSettings, value_zeroing
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
 
@@ -56,6 +61,14 @@ METHODS: dict[str, Method] = {
     "word_saliency": Method(word_saliency, WordSaliencySettings()),
     "input_x_gradient": Method(word_saliency, WordSaliencySettings(norm="l2", of="probability")),
     "integrated_gradients": Method(integrated_gradients, IntegratedGradientsSettings()),
+    "erasure": Method(erasure, ErasureSettings()),
+    "occlusion": Method(erasure, ErasureSettings(how="unknown")),
+    "value_zeroing": Method(value_zeroing, ValueZeroingSettings()),
+    "rollout": Method(rollout, RolloutSettings()),
+    "alti": Method(alti, AltiSettings()),
+    "hidden_gradient": Method(hidden_gradient, HiddenGradientSettings()),
+    "hidden_erasure": Method(hidden_erasure, HiddenErasureSettings()),
+    "perturbation_mask": Method(perturbation_mask, PerturbationMaskSettings()),
 }
 
 

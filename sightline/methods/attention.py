@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sightline.attend.watch import watch
 from sightline.errors import InputError, unknown_name
+from sightline.methods.paths import SmoothSettings, smooth_path
 from sightline.methods.scored import Columns, Scored
 from sightline.models.examples import Batch
 from sightline.models.inspection import KINDS, AttentionLayer
@@ -43,21 +44,34 @@ class LayerSettings:
 
 
 @dataclass(frozen=True)
-class AttentionSettings(LayerSettings):
-    """The settings of `attention`."""
+class AttentionSettings(LayerSettings, SmoothSettings):
+    """The settings of `attention`; with `smoothgrad` it is the mean over noisy inputs, "smoothed attention"."""
+
+    def __post_init__(self) -> None:
+        LayerSettings.__post_init__(self)
+        SmoothSettings.__post_init__(self)
 
 
 @torch.no_grad()
 def attention(model: LoadedModel, batch: Batch, settings: AttentionSettings) -> Scored:
     """Give the attention weights alpha of each layer, averaged over heads or head by head."""
     reading = read_layers(model, settings)
-    with watch(model.module, [layer.module for layer in reading.layers]) as seen:
-        model.run(batch)
-    per_layer = []
-    for layer in reading.layers:
-        weights = seen[layer.module].weights
-        assert weights is not None
-        per_layer.append(reading.rows_of(model, batch, choose_head(weights, settings.head)))
+    path = smooth_path(batch, settings)
+    per_layer: list[Tensor] = []
+    for point, share in enumerate(path.weights):
+        with (
+            model.changed_embeddings(source=lambda embedding, point=point: path.place(embedding, point, "source")),
+            watch(model.module, [layer.module for layer in reading.layers]) as seen,
+        ):
+            model.run(batch)
+        for number, layer in enumerate(reading.layers):
+            weights = seen[layer.module].weights
+            assert weights is not None
+            scores = share * reading.rows_of(model, batch, choose_head(weights, settings.head))
+            if point == 0:
+                per_layer.append(scores)
+            else:
+                per_layer[number] += scores
     return reading.scored(model, batch, per_layer, head_axis=settings.head == "all")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sightline.errors import InputError, unknown_name
@@ -191,8 +191,8 @@ def _gradients_at(
         with torch.enable_grad(), model.changed_embeddings(**with_leaves):
             foils = find_foils(model, several, settings.contrast)
             numbers = output_numbers(model.logits(several), several.outputs, foils, settings)
-            slopes = torch.autograd.grad(numbers.sum(), [leaves[side] for side in sides])
-        return reduce(slopes[0], directions["source"])[:, None] * several.mask[:, None]
+            (slope,) = torch.autograd.grad(numbers.sum(), [leaves["source"]])
+        return reduce(slope, directions["source"])[:, None] * several.mask[:, None]
 
     with model.changed_embeddings(**spreads):
         cotangents = output_cotangents(model, several, settings)
@@ -202,11 +202,12 @@ def _gradients_at(
     rows: list[Tensor] = []
     with torch.enable_grad(), model.changed_embeddings(**with_leaves):
         for outputs, states in _shortened_passes(model, several):
-            for chunk in torch.tensor(outputs).split(max(1, POSITIONS_PER_PASS // states[..., 0].numel())):
-                products = _products(states, [leaves[side] for side in sides], several, cotangents, chunk)
+            positions, real = (tensor[:, outputs].T for tensor in (several.rows, several.row_mask))
+            by = [leaves[side] for side in sides]
+            for slopes in vector_jacobian_products(states, by, cotangents, positions, real):
                 columns = [
                     F.pad(reduce(slope, directions[side]), (0, widths[side] - slope.shape[-2]))
-                    for side, slope in zip(sides, products, strict=True)
+                    for side, slope in zip(sides, slopes, strict=True)
                 ]
                 columns[0] = columns[0] * several.mask
                 rows.append(torch.cat(columns, -1))  # (output, batch, column)
@@ -233,26 +234,30 @@ def _shortened_passes(model: LoadedModel, batch: Batch) -> Iterator[tuple[range,
         yield outputs, model.last_states(batch, encoded, needed)
 
 
-def _products(
+def vector_jacobian_products(
     states: Float[Tensor, "batch position width"],
     leaves: list[Tensor],
-    batch: Batch,
-    cotangents: Float[Tensor, "batch position width"],
-    outputs: Tensor,
-) -> list[Tensor]:
-    """Give, for some outputs, the vector-Jacobian products of all examples by each leaf."""
-    rows = batch.rows[:, outputs].T  # (output, batch)
-    examples = torch.arange(len(batch), device=batch.device)
-    cotangent = states.new_zeros(len(outputs), *states.shape)
-    real = batch.row_mask[:, outputs].T[..., None].to(states.dtype)
-    cotangent[torch.arange(len(outputs))[:, None], examples, rows] = cotangents[examples, rows] * real
-    several = len(outputs) > 1
-    found = torch.autograd.grad(
-        states,
-        leaves,
-        cotangent if several else cotangent[0],
-        retain_graph=True,
-        is_grads_batched=several,
-        materialize_grads=True,
-    )
-    return [slope if several else slope[None] for slope in found]
+    cotangents: Float[Tensor, "batch longer width"],
+    positions: Int[Tensor, "output batch"],
+    real: Bool[Tensor, "output batch"],
+) -> Iterator[list[Tensor]]:
+    """Yield, for some outputs at a time, their gradients by each leaf: (output, batch, ...), for all examples at once.
+
+    Output k of an example enters the states at `positions[k]`, with the cotangent that stands there.
+    """
+    at_a_time = max(1, POSITIONS_PER_PASS // states[..., 0].numel())
+    examples = torch.arange(states.shape[0], device=states.device)
+    for chosen, kept in zip(positions.split(at_a_time), real.split(at_a_time), strict=True):
+        count = len(chosen)
+        cotangent = states.new_zeros(count, *states.shape)
+        entering = cotangents[examples, chosen] * kept[..., None].to(states.dtype)
+        cotangent[torch.arange(count, device=states.device)[:, None], examples, chosen] = entering
+        found = torch.autograd.grad(
+            states,
+            leaves,
+            cotangent if count > 1 else cotangent[0],
+            retain_graph=True,
+            is_grads_batched=count > 1,
+            materialize_grads=True,
+        )
+        yield [slope if count > 1 else slope[None] for slope in found]

@@ -21,6 +21,8 @@ from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
 from sightline.text.words import encode, split_words, word_part
 
+LOWEST_LOG_PROBABILITY = -1e4
+
 
 @dataclass(frozen=True)
 class OutputSettings:
@@ -45,7 +47,8 @@ def output_numbers(
     settings: OutputSettings,
 ) -> Float[Tensor, "batch target"]:
     """Give (log-)probabilities of outputs, less those of their foils."""
-    log_probs = logits.float().log_softmax(-1)
+    # A forbidden token's logit may be -inf, and differences of infinities are no numbers.
+    log_probs = logits.float().log_softmax(-1).clamp(min=LOWEST_LOG_PROBABILITY)
     if settings.of == "probability":
         log_probs = log_probs.exp()
     numbers = log_probs.gather(-1, outputs[..., None])[..., 0]

@@ -132,14 +132,7 @@ def smooth_path(batch: Batch, settings: SmoothSettings) -> Path:
 
 def straight_path(model: LoadedModel, baseline: str, steps: int) -> Path:
     """Give the points from a baseline (pad, zero or mask) to the input."""
-    return StraightPath({side: _baseline(model, side, baseline) for side in model.embedding_sites}, steps)
-
-
-@torch.no_grad()
-def _baseline(model: LoadedModel, side: str, name: str) -> Float[Tensor, " width"]:
-    site = model.embedding_sites[side]
-    token = 0 if name == "zero" else getattr(model.tokenizer, f"{name}_token_id", None)
-    if token is None:
-        raise InputError(f"This tokenizer has no {name} token: choose another baseline of {', '.join(BASELINES)}.")
-    vector = site.module(torch.tensor([token], device=model.device))[0] * site.scale
-    return torch.zeros_like(vector) if name == "zero" else vector
+    vectors = {
+        side: model.embedding_of(side, None if baseline == "zero" else baseline) for side in model.embedding_sites
+    }
+    return StraightPath(vectors, steps)

@@ -220,7 +220,7 @@ class LoadedModel:
             known = getattr(self.embedding_sites[side].module, "num_embeddings", None) if ids else None
             if known is not None and max(ids) >= known:
                 raise InputError(
-                    f"The tokenizer gives the id {max(ids)}, and the model knows {known}: use the model's own tokenizer."
+                    f"The tokenizer gives the id {max(ids)}, and the model knows {known}: use its own tokenizer."
                 )
 
     # Running
@@ -279,7 +279,9 @@ class LoadedModel:
 
     def log_probs(self, batch: Batch) -> Float[Tensor, "batch target"]:
         """Give the log-probability of every output from one teacher-forced pass."""
-        log_probs = self.logits(batch).float().log_softmax(-1)
+        logits = self.logits(batch)
+        precise = torch.promote_types(logits.dtype, torch.float32)  # half precision is too coarse for a log-softmax
+        log_probs = logits.log_softmax(-1, dtype=precise)
         return log_probs.gather(-1, batch.outputs[..., None])[..., 0]
 
     @property
@@ -291,6 +293,12 @@ class LoadedModel:
         """Give the encoder's last states; where there is no decoder behind it, those of the whole stack."""
         encoder = self.module.get_encoder() if self.has_encoder_and_decoder else self.last_stack
         return encoder(input_ids=batch.ids, attention_mask=batch.mask.long())[0]
+
+    def logits_after(self, batch: Batch, encoded: Float[Tensor, "batch source width"]) -> Tensor:
+        """Give the logits of every decoder position, given the encoder's last states."""
+        inputs = self.inputs(batch) | {"encoder_outputs": (encoded,)}
+        del inputs["input_ids"]
+        return self.module(**inputs).logits
 
     def last_states(
         self, batch: Batch, encoded: Tensor | None = None, length: int | None = None

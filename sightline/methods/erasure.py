@@ -1,0 +1,191 @@
+"""What is lost when an input is taken away: leave-one-out (Meister et al. 2021, eq. 6; Li et al. 2016).
+
+The variants of a source, one for each input that is taken away, are the rows of a batch; every variant is run once, and
+all outputs are compared at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from sightline.attend.watch import Call, Change, watch
+from sightline.errors import InputError, unknown_name
+from sightline.methods.gradients import POSITIONS_PER_PASS, columns_of, sides_of
+from sightline.methods.outputs import OutputSettings, find_foils, output_numbers
+from sightline.methods.scored import Scored
+from sightline.models.examples import Batch, Example
+from sightline.models.loaded import LoadedModel
+
+WAYS = ("delete", "zero", "mask", "unknown")
+
+
+@dataclass(frozen=True)
+class ErasureSettings(OutputSettings):
+    """The settings of `erasure`.
+
+    `how` an input is taken away: `delete` the token (what follows moves up; special tokens stay), `zero` its
+    embedding, or put the `mask` or `unknown` token's embedding in its place. `signed` keeps the sign of the difference,
+    positive where the input helped. `prefix` adds the target prefix to the columns of an encoder-decoder model.
+    """
+
+    of: str = "probability"
+    how: str = "delete"
+    signed: bool = False
+    prefix: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.how not in WAYS:
+            raise unknown_name("way to erase", self.how, WAYS)
+
+
+@dataclass(frozen=True)
+class HiddenErasureSettings(OutputSettings):
+    """The settings of `hidden_erasure`."""
+
+    of: str = "probability"
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An example without one of its inputs: the row and column that it is about."""
+
+    row: int
+    column: int
+    side: str
+    position: int
+    example: Example
+
+
+@torch.no_grad()
+def erasure(model: LoadedModel, batch: Batch, settings: ErasureSettings) -> Scored:
+    """Give how much each output changes when an input is taken away.
+
+    D(x_i) = | p(y_t | x) - p(y_t | x without x_i) |    (Meister et al. 2021, eq. 6, before its rows are normalised)
+    """
+    sides = sides_of(model, settings.prefix)
+    taken_away = _replacement(model, settings.how)
+
+    def numbers_of(variants: Sequence[Variant]) -> Tensor:
+        several = model.batch([variant.example for variant in variants])
+        with taken_away(variants):
+            return _numbers(model, several, settings)
+
+    scores = _compare(model, batch, settings, _variants(model, batch, sides, settings.how), numbers_of, settings.signed)
+    return Scored(scores, columns=columns_of(model, sides))
+
+
+@torch.no_grad()
+def hidden_erasure(model: LoadedModel, batch: Batch, settings: HiddenErasureSettings) -> Scored:
+    """Give how much each output changes when an encoder state is taken away.
+
+    D(h_i) = | p(y_t | h) - p(y_t | h without h_i) |, the attention projected anew over the remaining states
+    (Meister et al. 2021, eq. 6)
+    """
+    layers = [layer.module for layer in model.layers("cross")]
+
+    def numbers_of(variants: Sequence[Variant]) -> Tensor:
+        several = model.batch([variant.example for variant in variants])
+        positions = torch.tensor([variant.position for variant in variants], device=model.device)
+
+        def without(call: Call) -> Tensor:
+            columns = torch.arange(call.scores.shape[-1], device=positions.device)
+            kept = (columns != positions[:, None])[:, None, None]
+            return kept if call.mask is None else call.mask & kept
+
+        with watch(model.module, layers, record=(), change=Change(mask=without)):
+            return _numbers(model, several, settings)
+
+    variants = _variants(model, batch, ("source",), "zero")
+    return Scored(_compare(model, batch, settings, variants, numbers_of, settings.signed))
+
+
+def _numbers(model: LoadedModel, batch: Batch, settings: OutputSettings) -> Float[Tensor, "batch target"]:
+    return output_numbers(model.logits(batch), batch.outputs, find_foils(model, batch, settings.contrast), settings)
+
+
+def _compare(
+    model: LoadedModel,
+    batch: Batch,
+    settings: OutputSettings,
+    variants: Iterator[Variant],
+    numbers_of: Callable[[Sequence[Variant]], Tensor],
+    signed: bool,
+) -> Float[Tensor, "batch target column"]:
+    """Fill in the differences between the outputs' numbers with and without each input."""
+    if model.task == "represent":
+        raise InputError(f"{type(model.module).__name__} has no output to explain: use attention or norms.")
+    whole = _numbers(model, batch, settings)
+    all_variants = list(variants)
+    width = max((variant.column for variant in all_variants), default=0) + 1
+    columns = batch.ids.shape[1] if batch.decoder_ids is None else batch.ids.shape[1] + batch.decoder_ids.shape[1]
+    scores = whole.new_zeros(*whole.shape, max(width, columns))
+    at_a_time = max(1, POSITIONS_PER_PASS // max(len(example) for example in batch.examples))
+    for start in range(0, len(all_variants), at_a_time):
+        chosen = all_variants[start : start + at_a_time]
+        numbers = numbers_of(chosen)  # (variant, target)
+        rows = torch.tensor([variant.row for variant in chosen], device=whole.device)
+        differences = whole[rows, : numbers.shape[1]] - numbers
+        for variant, difference in zip(chosen, differences, strict=True):
+            scores[variant.row, : len(difference), variant.column] = difference
+    return scores if signed else scores.abs()
+
+
+def _variants(model: LoadedModel, batch: Batch, sides: tuple[str, ...], how: str) -> Iterator[Variant]:
+    """List every example without each of its inputs."""
+    for row, example in enumerate(batch.examples):
+        for side in sides:
+            length = len(example.ids) if side == "source" else len(example.decoder_ids)
+            offset = 0 if side == "source" else batch.ids.shape[1]
+            for position in range(length):
+                variant = example if how != "delete" else _without(model, example, side, position)
+                if variant is not None:
+                    yield Variant(row, offset + position, side, position, variant)
+
+
+def _without(model: LoadedModel, example: Example, side: str, position: int) -> Example | None:
+    """Delete a token; what follows moves up. A special token, and a gap that is to be filled, stay."""
+    tokens = example.prefix if side == "prefix" else example.source
+    if model.task == "continue" and position >= len(example.source):
+        tokens, place = example.prefix, position - len(example.source)
+    else:
+        place = position
+    deletable = place < len(tokens) and tokens.word_ids[place] is not None and len(example.ids) > 1
+    if not deletable or (model.task == "fill" and position in example.label_rows):
+        return None
+    moves = side == "prefix" or model.task in ("continue", "fill")
+    # A prediction behind the deleted token moves up with its input; the one at the token is made a step before.
+    first_moved = position + (model.task == "fill")
+    rows = tuple(row - (row >= first_moved) if moves else row for row in example.label_rows)
+    if rows and rows[0] < 0:  # the only token before the first output
+        return None
+    if side == "prefix":
+        kept = example.decoder_ids[:position] + example.decoder_ids[position + 1 :]
+        return replace(example, decoder_ids=kept, label_rows=rows)
+    return replace(example, ids=example.ids[:position] + example.ids[position + 1 :], label_rows=rows)
+
+
+def _replacement(model: LoadedModel, how: str) -> Callable[[Sequence[Variant]], AbstractContextManager[None]]:
+    """Give the context in which the variants' embeddings are replaced; deleted tokens need none."""
+    if how == "delete":
+        return lambda variants: nullcontext()
+    vectors = {side: model.embedding_of(side, None if how == "zero" else how) for side in model.embedding_sites}
+
+    def context(variants: Sequence[Variant]) -> AbstractContextManager[None]:
+        def change(embedding: Tensor, side: str) -> Tensor:
+            changed = embedding.clone()
+            for row, variant in enumerate(variants):
+                if variant.side == side:
+                    changed[row, variant.position] = vectors[side].to(embedding.dtype)
+            return changed
+
+        return model.changed_embeddings(**{side: lambda e, side=side: change(e, side) for side in vectors})
+
+    return context

@@ -1,0 +1,76 @@
+"""A mask on the cross-attention that is fitted to hurt: the deletion game (Lu et al. 2021, eq. 3-6).
+
+The model is frozen. Every sentence pair gets a mask of its own, shared by all cross-attention layers and heads, that
+mixes the attention with a uniform one; it is fitted to raise the loss while staying small. Inputs whose mask falls are
+the decisive ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from sightline.attend.watch import Call, Change, watch
+from sightline.errors import InputError
+from sightline.methods.scored import Scored
+from sightline.models.examples import Batch
+from sightline.models.loaded import LoadedModel, take_rows
+
+
+@dataclass(frozen=True)
+class PerturbationMaskSettings:
+    """The settings of `perturbation_mask`: the penalty's weight, and the steps and rate of Adam that fit the mask."""
+
+    alpha: float = 1.0
+    steps: int = 30
+    rate: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InputError(f"The number of steps is {self.steps}: it should be 1 or more.")
+
+
+def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMaskSettings) -> Scored:
+    """Give 1 - m of a mask that is fitted to hurt each output as much as a small mask can.
+
+    a^p = m a + (1 - m) uniform (eq. 3);  m minimises  log p(y_t; a^p) + alpha ||1 - m_t||_2 / sqrt(n)  (eq. 5 and 6)
+    """
+    layers = [layer.module for layer in model.layers("cross")]
+    assert batch.decoder_ids is not None
+    with torch.no_grad():
+        encoded = model.run_encoder(batch)
+    real = batch.mask[:, None].float()  # (batch, 1, source)
+    count = real.sum(-1, keepdim=True)
+    # The sigmoid of 2 is 0.88: near "nothing perturbed", where its gradient has not vanished.
+    logits = torch.full((len(batch), batch.decoder_ids.shape[1], batch.ids.shape[1]), 2.0, device=batch.device)
+    logits.requires_grad_()
+    optimizer = torch.optim.Adam([logits], settings.rate)
+
+    def perturbed(call: Call, weights: Tensor) -> Tensor:
+        mask = logits.sigmoid()[:, None]
+        return mask * weights + (1 - mask) * (real / count)[:, None]
+
+    with torch.enable_grad():
+        for _ in range(settings.steps):
+            with watch(model.module, layers, record=(), change=Change(weights=perturbed)):
+                log_probs = _log_probs(model, batch, encoded)
+            removed = (1 - logits.sigmoid()) * real
+            # Deviation: the root's slope at zero is infinite, so a small number stands under it.
+            size = (removed.square().sum(-1) + 1e-12).sqrt() / count.sqrt()[..., 0]
+            size = size.gather(1, batch.rows)
+            loss = ((log_probs + settings.alpha * size) * batch.row_mask).sum()
+            optimizer.zero_grad()
+            loss.backward(inputs=[logits])
+            optimizer.step()
+    scores = ((1 - logits.sigmoid()) * real).detach()
+    return Scored(take_rows(scores, batch.rows))
+
+
+def _log_probs(model: LoadedModel, batch: Batch, encoded: Tensor) -> Float[Tensor, "batch target"]:
+    """Give the outputs' log-probabilities; the encoder, which the mask does not touch, has run before."""
+    logits = take_rows(model.logits_after(batch, encoded), batch.rows)
+    return -F.cross_entropy(logits.float().transpose(1, 2), batch.outputs, reduction="none")

@@ -1,0 +1,94 @@
+"""Value zeroing (Mohebbi et al. 2023): what a layer's output loses when one value is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sightline.attend.watch import Call, Change, watch
+from sightline.methods.attention import LayerSettings, read_layers
+from sightline.methods.scored import Scored
+from sightline.models.examples import Batch
+from sightline.models.loaded import LoadedModel
+
+
+@dataclass(frozen=True)
+class ValueZeroingSettings:
+    """The settings of `value_zeroing`: which attention, and which layers (a number, `"all"` or `"mean"`)."""
+
+    kind: str | None = None
+    layer: int | str = "all"
+
+    def __post_init__(self) -> None:
+        self.reading()
+
+    def reading(self) -> LayerSettings:
+        """Give the same choice in the form that all attention methods read."""
+        return LayerSettings(kind=self.kind, layer=self.layer)
+
+
+@torch.no_grad()
+def value_zeroing(model: LoadedModel, batch: Batch, settings: ValueZeroingSettings) -> Scored:
+    """Give the cosine distance between each layer's output with and without each value.
+
+    1 - cos(x_t, x_t without v_j), in every layer by itself: the layers above see the clean output.
+    """
+    reading = read_layers(model, settings.reading())
+    layers = [layer.module for layer in reading.layers]
+    blocks = [_block_of(model.module, layer) for layer in layers]
+    clean: dict[nn.Module, Tensor] = {}
+    with _at_outputs(blocks, clean.setdefault), watch(model.module, layers) as seen:
+        model.run(batch)
+    weights = seen[layers[0]].weights
+    assert weights is not None
+    distances = [torch.zeros_like(weights[:, 0]) for _ in layers]
+    for column in range(weights.shape[-1]):
+        changed: dict[nn.Module, Tensor] = {}
+
+        def keep(block: nn.Module, states: Tensor, changed: dict[nn.Module, Tensor] = changed) -> Tensor:
+            changed[block] = states
+            return clean[block]
+
+        def zeroed(call: Call, column: int = column) -> Tensor:
+            values = call.values.clone()
+            values[:, :, column] = 0
+            return values
+
+        with _at_outputs(blocks, keep), watch(model.module, layers, record=(), change=Change(values=zeroed)):
+            model.run(batch)
+        for number, block in enumerate(blocks):
+            similarity = F.cosine_similarity(changed[block].float(), clean[block].float(), dim=-1)
+            distances[number][..., column] = 1 - similarity
+    per_layer = [reading.rows_of(model, batch, distance) for distance in distances]
+    return reading.scored(model, batch, per_layer, head_axis=False)
+
+
+def _block_of(model: nn.Module, layer: nn.Module) -> nn.Module:
+    """Find the block of a stack that an attention layer belongs to: the outermost element of a list of modules."""
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList):
+            for block in module:
+                if any(part is layer for part in block.modules()):
+                    return block
+    return layer
+
+
+@contextmanager
+def _at_outputs(blocks: list[nn.Module], change: Any) -> Iterator[None]:
+    """Show the states that each block gives, and let them be replaced."""
+
+    def hook(block: nn.Module, _args: object, output: Any) -> Any:
+        states = output[0] if isinstance(output, tuple) else output
+        states = change(block, states)
+        return (states, *output[1:]) if isinstance(output, tuple) else states
+
+    with ExitStack() as stack:
+        for block in blocks:
+            stack.callback(block.register_forward_hook(hook).remove)
+        yield
