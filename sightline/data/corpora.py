@@ -1,11 +1,11 @@
-"""Readers of real parallel text: two files line by line, or one with columns between tabs; also gzipped."""
+"""Where real corpora lie, and readers of parallel text: two files, or two columns of one, plain or gzipped."""
 
-import gzip
 import os
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
+from sightline.alignment.parallel import read_lines
 from sightline.errors import InputError
 
 FOLDER_VARIABLE = "SIGHTLINE_DATA"
@@ -34,23 +34,6 @@ def data_path(name: str) -> Path:
     if not path.exists():
         raise InputError(f"There is no {name} in the folder of corpora {data_folder()}.")
     return path
-
-
-def read_lines(path: str | Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, gzipped if it is called `.gz`, without their ends."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"There is no file {path}.")
-    number = 0
-    try:
-        # Bytes, since only a line feed ends a line: `str.splitlines` would also split at rarer characters.
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}, line {number}: this is not UTF-8; convert the file first.") from error
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise InputError(f"{path}: this is not a complete gzip file, though its name ends in .gz.") from error
 
 
 def read_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:

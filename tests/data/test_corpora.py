@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from sightline.data import corpora
-from sightline.data.corpora import data_folder, data_path, read_lines, read_parallel, read_tab_separated
+from sightline.data.corpora import data_folder, data_path, read_parallel, read_tab_separated
 from sightline.errors import InputError
 
 
@@ -42,27 +42,12 @@ def test_the_usual_folder_is_found_beside_the_working_directory(no_usual_folder,
     assert data_folder() == tmp_path / "shared" / "data"
 
 
-def test_lines_end_at_line_feeds_only(tmp_path):
-    content = "\ufeffone\r\ntwo\u2028still two\x0cand still\n\nfour".encode()
-    plain, zipped = tmp_path / "text", tmp_path / "text.gz"
-    plain.write_bytes(content)
-    zipped.write_bytes(gzip.compress(content))
-    expected = ["one", "two\u2028still two\x0cand still", "", "four"]
-    assert list(read_lines(plain)) == list(read_lines(zipped)) == expected
-
-
-def test_unreadable_files_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"no file .*missing"):
-        list(read_lines(tmp_path / "missing"))
-    (tmp_path / "latin").write_bytes("bien\nça\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"latin, line 2: .*UTF-8"):
-        list(read_lines(tmp_path / "latin"))
-    (tmp_path / "plain.gz").write_text("not zipped\n")
-    with pytest.raises(InputError, match=r"plain\.gz"):
-        list(read_lines(tmp_path / "plain.gz"))
-    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"many lines\n" * 1000)[:-12])
-    with pytest.raises(InputError, match=r"cut\.gz"):
-        list(read_lines(tmp_path / "cut.gz"))
+def test_missing_files_are_named(tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    with pytest.raises(InputError, match="missing"):
+        list(read_parallel(tmp_path / "a", tmp_path / "missing"))
+    with pytest.raises(InputError, match="missing"):
+        list(read_tab_separated(tmp_path / "missing"))
 
 
 def test_parallel_files_are_read_side_by_side(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.alignment.formats import read_alignments
 from sightline.data import lexicon
 from sightline.data.language import GeneratedLanguage, GeneratedPair, LanguageSettings, write_pairs
 from sightline.errors import InputError
@@ -312,8 +313,7 @@ def test_written_files_say_the_same(tmp_path):
     assert [path.name for path in (source, target, gold)] == ["toy.source", "toy.target", "toy.gold"]
     assert source.read_text().splitlines() == [pair.source for pair in pairs]
     assert target.read_text().splitlines() == [pair.target for pair in pairs]
-    read = [{tuple(map(int, link.split("-"))) for link in line.split()} for line in gold.read_text().splitlines()]
-    assert read == [pair.links for pair in pairs]
+    assert [alignment.links for alignment in read_alignments(gold)] == [pair.links for pair in pairs]
 
 
 def test_interrupted_writing_leaves_nothing(tmp_path):
