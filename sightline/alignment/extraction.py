@@ -13,7 +13,8 @@
 
 Pieces are merged as `Attribution.words` does: the sum over source pieces, the mean over target pieces. A score that is
 not positive is no evidence, except under `softmax`, which reads similarities of either sign. A row (or, where both
-directions count, a column) that is all alike tells nothing and gives no link, never a link to word 0.
+directions count, a column) that is all alike tells nothing and gives no link, never a link to word 0, nor to the word
+of most pieces.
 
 The confidence of a link is the share of the source word in the positive scores of the target word's row; for a rule
 that looks both ways, the geometric mean of the shares in row and column; where several pieces give one link, the
@@ -23,18 +24,21 @@ highest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float, Float64
 
 from sightline.alignment.links import Alignment, Link
 from sightline.attribution import Attribution
 from sightline.errors import InputError, unknown_name
 
 Matrix = Float64[np.ndarray, "target source"]
+AnyMatrix = Float[np.ndarray, "target source"]
 
 SHARE_THRESHOLD = 0.2
 SOFTMAX_THRESHOLD = 0.001  # that of awesome-align
+ALIKE = 1e-6  # scores that differ by less than this part of the highest differ by rounding only
 
 
 def extract_alignment(
@@ -63,12 +67,12 @@ def extract_alignment(
 
 def argmax(scores: Attribution) -> dict[Link, float]:
     """Link each target word to the source word of its highest score; to none where a special position has it."""
-    return _best_of_rows(_without_special_rows(scores.words()))
+    return _best_of_rows(_merge(scores.take(np.flatnonzero(~scores.target.special), range(len(scores.source)))))
 
 
 def argmax_words(scores: Attribution) -> dict[Link, float]:
     """Link each target word to the source word of its highest score."""
-    return _best_of_rows(scores.words().without_special())
+    return _best_of_rows(_merge(scores.without_special()))
 
 
 def argmax_pieces(scores: Attribution) -> dict[Link, float]:
@@ -78,14 +82,14 @@ def argmax_pieces(scores: Attribution) -> dict[Link, float]:
 
 def above_threshold(scores: Attribution, threshold: float = SHARE_THRESHOLD) -> dict[Link, float]:
     """Link each target word to every source word that has enough of its row."""
-    words = scores.words().without_special()
+    words = _merge(scores.without_special())
     shares = _shares(_evidence(words))
-    return _collect(words, (shares >= threshold) & _telling(shares), shares)
+    return _collect(words, (shares >= threshold) & (shares > 0), shares)
 
 
 def mutual(scores: Attribution) -> dict[Link, float]:
     """Link words that are each other's best."""
-    return _mutual_best(scores.words().without_special())
+    return _mutual_best(_merge(scores.without_special()))
 
 
 def mutual_pieces(scores: Attribution) -> dict[Link, float]:
@@ -118,8 +122,9 @@ THRESHOLDED: Mapping[str, Callable[[Attribution, float], dict[Link, float]]] = {
 }
 
 
-def _without_special_rows(scores: Attribution) -> Attribution:
-    return scores.take(np.flatnonzero(~scores.target.special), range(len(scores.source)))
+def _merge(scores: Attribution) -> Attribution:
+    """Merge pieces to words, after silencing rows that are all alike: their sums would favour words of many pieces."""
+    return replace(scores, scores=_silence(scores, scores.scores)).words()
 
 
 def _best_of_rows(scores: Attribution) -> dict[Link, float]:
@@ -129,30 +134,33 @@ def _best_of_rows(scores: Attribution) -> dict[Link, float]:
 
 def _mutual_best(scores: Attribution) -> dict[Link, float]:
     evidence = _evidence(scores)
-    return _collect(
-        scores,
-        _best(evidence) & _best(evidence.T).T,
-        np.sqrt(_shares(evidence) * _shares(evidence.T).T),
-    )
+    by_column = np.where(_telling(evidence.T), evidence.T, 0)
+    return _collect(scores, _best(evidence) & _best(by_column).T, np.sqrt(_shares(evidence) * _shares(by_column).T))
 
 
 def _evidence(scores: Attribution) -> Matrix:
-    return np.maximum(scores.scores, 0).astype(np.float64)
+    return _silence(scores, np.maximum(scores.scores, 0)).astype(np.float64)
+
+
+def _silence(scores: Attribution, values: AnyMatrix) -> AnyMatrix:
+    """Set rows to zero that are all alike over the real source positions."""
+    return np.where(_telling(values[:, ~scores.source.special]), values, 0)
+
+
+def _telling(values: AnyMatrix) -> Bool[np.ndarray, "target 1"]:
+    """Say which rows prefer some column to another; a single column has no rival and always tells."""
+    if values.shape[1] < 2:
+        return np.ones((len(values), 1), dtype=bool)
+    spread = values.max(axis=1, keepdims=True) - values.min(axis=1, keepdims=True)
+    return spread > ALIKE * np.abs(values).max(axis=1, keepdims=True)
 
 
 def _best(evidence: Matrix) -> Bool[np.ndarray, "target source"]:
-    """Mark the highest entry of each row that tells anything; of equal ones, the first."""
+    """Mark the highest entry of each row that has a positive one; of equal ones, the first."""
     marked = np.zeros(evidence.shape, dtype=bool)
     if evidence.size:
         marked[np.arange(len(evidence)), evidence.argmax(axis=1)] = True
-    return marked & _telling(evidence) & (evidence > 0)
-
-
-def _telling(scores: Matrix) -> Bool[np.ndarray, "target 1"]:
-    """Say which rows prefer some column to another; a single column has no rival and always tells."""
-    if scores.shape[1] < 2:
-        return np.ones((len(scores), 1), dtype=bool)
-    return scores.max(axis=1, keepdims=True) > scores.min(axis=1, keepdims=True)
+    return marked & (evidence > 0)
 
 
 def _shares(evidence: Matrix) -> Matrix:

@@ -79,9 +79,9 @@ def read_alignments(
         if pair is not None:
             left, right = pair[::-1] if target_first else pair
             sentence = sentence._replace(left_length=left, right_length=right)
-        _refuse_outside(f"{path}, sentence {number}", sentence, base)
         with_links += bool(sentence.links)
         touches_first_word |= any(0 in link[:2] for link in sentence.links)
+        _refuse_outside(f"{path}, sentence {number}", sentence, base, touches_first_word)
         yield _alignment(sentence, base, target_first)
     if base == 0 and lengths is None and with_links >= ENOUGH_SENTENCES and not touches_first_word:
         raise InputError(
@@ -182,8 +182,11 @@ def _with_lengths(
         yield sentence, pair
 
 
-def _refuse_outside(where: str, sentence: WrittenSentence, base: int) -> None:
-    """Refuse links before the first or behind the last word, with the likely cause."""
+def _refuse_outside(where: str, sentence: WrittenSentence, base: int, zero_seen: bool) -> None:
+    """Refuse links before the first or behind the last word, with the likely cause.
+
+    A file that had the index 0 so far, `zero_seen`, does not count from 1.
+    """
     links, n, m = sentence.links, sentence.left_length, sentence.right_length
     for link in links:
         if min(link.left, link.right) < base:
@@ -194,7 +197,7 @@ def _refuse_outside(where: str, sentence: WrittenSentence, base: int) -> None:
     if n is None or m is None or _fit(links, base, n, m):
         return
     outside = next(link for link in links if not _fit([link], base, n, m))
-    if base == 0 and _fit(links, 1, n, m):
+    if not zero_seen and _fit(links, 1, n, m):
         cause = "It looks 1-based: read it with base 1."
     elif _fit(links, base, m, n):
         cause = "Its links look as if in the other order of source and target."
@@ -210,7 +213,7 @@ def _fit(links: Iterable[WrittenLink], base: int, n: int, m: int) -> bool:
     return all(base <= link.left < n + base and base <= link.right < m + base for link in links)
 
 
-def _confidence(where: str, text: str) -> float:
+def _confidence(where: str, text: str | float) -> float:
     try:
         confidence = float(text)
     except ValueError:

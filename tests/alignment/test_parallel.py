@@ -1,0 +1,74 @@
+"""Readers of parallel text."""
+
+import gzip
+import io
+import itertools
+import sys
+
+import pytest
+
+from sightline.alignment.parallel import read_lines, read_pairs
+from sightline.errors import InputError
+
+
+def write(path, text):
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text", ["a b ||| x\n|||\nc ||| y z\n", "a b\tx\n\t\nc\ty z\n", "a b  |||\tx\n |||\nc ||| y z"]
+)
+def test_one_file(tmp_path, text):
+    assert list(read_pairs(write(tmp_path / "pairs", text))) == [("a b", "x"), ("", ""), ("c", "y z")]
+
+
+def test_two_files_one_of_them_packed(tmp_path):
+    source = write(tmp_path / "source", "a b\r\n\nc\n")
+    target = write(tmp_path / "target.gz", gzip.compress("x\n\ny\u2028z\n".encode()))
+    assert list(read_pairs(source, target)) == [("a b", "x"), ("", ""), ("c", "y\u2028z")]
+
+
+def test_standard_input(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("é ||| x\n".encode())))
+    assert list(read_pairs("-")) == [("é", "x")]
+    assert not sys.stdin.closed
+    with pytest.raises(InputError, match="both"):
+        list(read_pairs("-", "-"))
+
+
+def test_reading_is_lazy(tmp_path):
+    path = write(tmp_path / "pairs", "a ||| x\n" * 5 + "no separator\n")
+    assert list(itertools.islice(read_pairs(path), 5)) == [("a", "x")] * 5
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a ||| x\na x\n", r"line 2: there must be ' \|\|\| '.*found 0"),
+        ("a ||| x ||| y\n", "line 1: .*found 2"),
+        ("a\tx\na\tx\ty\n", "line 2: there must be a tab.*found 2"),
+        ("a x\n", "line 1"),
+        (b"a ||| x\n\xff ||| y\n", "line 2: this is not UTF-8"),
+    ],
+)
+def test_malformed_lines_are_named(tmp_path, text, complaint):
+    with pytest.raises(InputError, match=complaint):
+        list(read_pairs(write(tmp_path / "pairs", text)))
+
+
+def test_files_of_different_length(tmp_path):
+    source, target = write(tmp_path / "source", "a\nb\n"), write(tmp_path / "target", "x\n")
+    with pytest.raises(InputError, match=r"target ends after line 1, but .*source goes on"):
+        list(read_pairs(source, target))
+    with pytest.raises(InputError, match=r"target ends after line 1"):
+        list(read_pairs(target, source))
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        list(read_lines(tmp_path / "missing"))
+    with pytest.raises(InputError, match="gzip"):
+        list(read_lines(write(tmp_path / "text.gz", "plain")))
+    with pytest.raises(InputError, match="gzip"):
+        list(read_lines(write(tmp_path / "cut.gz", gzip.compress(b"abc\n" * 1000)[:-9])))
