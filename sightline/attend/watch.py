@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -39,6 +39,8 @@ class Call:
     mask: Bool[Tensor, "#batch #head #target source"] | None
     queries: Float[Tensor, "batch head target key_width"] | None = None
     keys: Float[Tensor, "batch head source key_width"] | None = None
+    first: int = 0
+    """The target position of the first row; a layer that attends step by step in one pass counts it up."""
 
 
 Projection = Callable[[Tensor, Tensor | None], Tensor]
@@ -66,6 +68,11 @@ class Record:
     queries: Float[Tensor, "batch head target key_width"] | None = None
     keys: Float[Tensor, "batch head source key_width"] | None = None
     values: Float[Tensor, "batch head source width"] | None = None
+
+    def followed_by(self, step: Record) -> Record:
+        """Add the rows of the next step of the same pass; its keys and values are the same."""
+        rows = {name: [getattr(self, name), getattr(step, name)] for name in ("weights", "queries")}
+        return replace(self, **{name: torch.cat(pair, 2) for name, pair in rows.items() if pair[0] is not None})
 
 
 @dataclass
@@ -123,13 +130,15 @@ def attend(
     sinks: Float[Tensor, " head"] | None = None,
     projection: Projection | None = None,
     dropout: float = 0.0,
+    first: int = 0,
 ) -> tuple[Float[Tensor, "batch head target width"], Float[Tensor, "batch head target source"]]:
     """Turn scores into weights and weights into a weighted sum of values: the one seam of all attention.
 
-    weights = projection(scores); output = weights . values. `mask` is True where a source position is real.
+    weights = projection(scores); output = weights . values. `mask` is True where a source position is real. A layer
+    that attends step by step in one pass says at which target position its rows begin (`first`): they make one record.
     """
     watches = [one for one in _active.get() if one.covers(layer)]
-    call = Call(layer, scores, values, mask, queries, keys)
+    call = Call(layer, scores, values, mask, queries, keys, first)
     for one in watches:
         if one.change and one.change.mask:
             mask = one.change.mask(call)
@@ -143,7 +152,11 @@ def attend(
             weights = one.change.weights(call, weights)
         seen = {"weights": weights, "queries": queries, "keys": keys, "values": values}
         record = Record(**{part: seen[part] for part in one.parts})
-        one.calls.setdefault(layer, []).append(record)
+        calls = one.calls.setdefault(layer, [])
+        if first:
+            calls[-1] = calls[-1].followed_by(record)
+        else:
+            calls.append(record)
     dropped = F.dropout(weights.to(values.dtype), dropout, training=layer.training)
     return dropped @ values, weights
 
