@@ -14,7 +14,10 @@ from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 
 from sightline.errors import InputError
+from sightline.models.classifier import ClassifierForSequenceClassification
+from sightline.models.conv import ConvForConditionalGeneration
 from sightline.models.loaded import LoadedModel, Prompt, Task
+from sightline.models.lstm import LstmForConditionalGeneration
 
 # How the name of a model's class tells what it does; the first that fits counts.
 TASKS: tuple[tuple[str, Task], ...] = (
@@ -33,6 +36,14 @@ TASK_SUMMARIES: dict[Task, str] = {
     "continue": "each token of the continuation; the prompt is the source",
     "represent": "nothing is predicted: attention and norms only",
 }
+
+# The models that are written here, by the name of their class; transformers finds their configurations by these too.
+OURS: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (LstmForConditionalGeneration, ConvForConditionalGeneration, ClassifierForSequenceClassification)
+}
+for _cls in OURS.values():
+    AutoConfig.register(_cls.config_class.model_type, _cls.config_class, exist_ok=True)
 
 SAVE_IT = "save it beside the model with save_pretrained, or load(model, tokenizer=...)."
 
@@ -80,7 +91,7 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
     try:
         config = AutoConfig.from_pretrained(name)
         architecture = (config.architectures or [""])[0]
-        cls = getattr(transformers, architecture, None)
+        cls = OURS.get(architecture) or getattr(transformers, architecture, None)
         if cls is None:
             raise InputError(
                 f"{name} is a {architecture or 'model of an unnamed class'}, which transformers does not have."
@@ -155,6 +166,10 @@ def _unwrap(model: nn.Module) -> PreTrainedModel:
             raise InputError("A prompt-tuned model has inputs that are no tokens: load its base model instead.")
         if hasattr(model, "get_base_model"):
             model = cast(Any, model).get_base_model()
+    if any(module._compiled_call_impl is not None or hasattr(module, "_orig_mod") for module in model.modules()):
+        raise InputError(
+            f"{type(model).__name__} is compiled in place, which hides its attention: load it before compiling it."
+        )
     if not isinstance(model, PreTrainedModel):
         raise InputError(
             f"{type(model).__name__} is not a Hugging Face model: give a PreTrainedModel, a folder or a name."

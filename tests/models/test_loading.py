@@ -242,8 +242,15 @@ def test_a_compiled_model() -> None:
     model = zoo.fresh("marian")
     compiled = torch.compile(model.module, backend="eager")
     assert_like(scores(sightline.load(compiled, model.tokenizer)), scores(zoo.model("marian")))
-    model.module.compile(backend="eager")  # the same in place
-    assert_like(scores(sightline.load(model.module, model.tokenizer)), scores(zoo.model("marian")))
+
+
+def test_a_model_that_was_compiled_in_place_is_refused() -> None:
+    whole, part = zoo.fresh("marian"), zoo.fresh("marian")
+    whole.module.compile(backend="eager")
+    part.module.model.encoder = torch.compile(part.module.model.encoder, backend="eager")
+    for model in (whole, part):
+        with pytest.raises(InputError, match=r"compiled in place, .* load it before compiling it"):
+            sightline.load(model.module, model.tokenizer)
 
 
 @pytest.mark.filterwarnings("ignore")
