@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -60,7 +61,7 @@ def attention(model: LoadedModel, batch: Batch, settings: AttentionSettings) -> 
     per_layer: list[Tensor] = []
     for point, share in enumerate(path.weights):
         with (
-            model.changed_embeddings(source=lambda embedding, point=point: path.place(embedding, point, "source")),
+            model.changed_embeddings(source=partial(path.place, point=point, side="source")),
             watch(model.module, [layer.module for layer in reading.layers]) as seen,
         ):
             model.run(batch)
@@ -148,7 +149,7 @@ def _default_kind(model: LoadedModel) -> str:
     if model.task == "translate":
         return "cross"
     kinds = {layer.kind for layer in model.attention_layers}
-    return "decoder" if "decoder" in kinds else "encoder"
+    return next(kind for kind in ("cross", "decoder", "encoder") if kind in kinds)
 
 
 def choose_head(scores: Float[Tensor, "batch head query key"], head: Choice) -> Float[Tensor, "batch *head query key"]:

@@ -60,7 +60,7 @@ def rollout(model: LoadedModel, batch: Batch, settings: RolloutSettings) -> Scor
 
     A_l = r I + (1 - r) mean over heads of alpha_l;    rollout = A_L ... A_1
     """
-    layers = model.attention_layers
+    layers = _mixing_layers(model)
     with watch(model.module, [layer.module for layer in layers]) as seen:
         model.run(batch)
 
@@ -80,11 +80,21 @@ def alti(model: LoadedModel, batch: Batch, settings: AltiSettings) -> Scored:
     y_t = sum_j T_t(x_j), residual and layer norm included; c_tj = max(0, ||y_t||_1 - ||y_t - T_t(x_j)||_1), rows
     normalised to 1, multiplied over layers (Ferrando et al. 2022a; with a decoder, ALTI+, 2022b)
     """
-    layers = model.attention_layers
+    layers = _mixing_layers(model)
     parts = ("weights", "values")
     with _Additions(model, layers) as additions, watch(model.module, [x.module for x in layers], record=parts) as seen:
         model.run(batch)
     return _flow(model, batch, lambda layer: _alti_mixture(layer, seen[layer.module], additions[layer.module]))
+
+
+def _mixing_layers(model: LoadedModel) -> list[AttentionLayer]:
+    """List the layers; in a classifier that reads its states with one query, the flow ends before that."""
+    if not model.has_encoder_and_decoder and any(layer.kind == "cross" for layer in model.attention_layers):
+        raise InputError(
+            f"{type(model.module).__name__} reads its label from one attention over its states, which has no residual "
+            "to follow: use attention, a gradient method or erasure."
+        )
+    return model.attention_layers
 
 
 def _flow(model: LoadedModel, batch: Batch, mixture: Callable[[AttentionLayer], Mixture]) -> Scored:
@@ -115,10 +125,11 @@ def _mixed(mixture: Mixture, below: Tensor, own: Tensor) -> Tensor:
 class Addition:
     """What was added behind an attention layer: its output and the residual; and the layer norm, if one follows."""
 
+    given: Tensor
+    stream: Tensor
     output: Tensor
     total: Tensor | None = None
     norm: nn.Module | None = None
-    attended: Tensor | None = None
 
     @property
     def residual(self) -> Tensor:
@@ -129,8 +140,9 @@ class Addition:
 class _Additions:
     """Watch what happens behind each attention layer: its output is added to the residual, normed at once or later.
 
-    The first layer norm after the output projection is given the sum, in post-norm and pre-norm models alike. In a
-    post-norm model the residual is what the attention layer itself was given.
+    The first layer norm after the output projection is given the sum, in post-norm and pre-norm models alike. The
+    residual is what the attention layer was given (post-norm), or what the norm before it was given (pre-norm); a sum
+    that is neither is left open.
     """
 
     def __init__(self, model: LoadedModel, layers: list[AttentionLayer]) -> None:
@@ -138,7 +150,8 @@ class _Additions:
         self.layers = layers
         self.found: dict[nn.Module, Addition] = {}
         self.latest: Addition | None = None
-        self.given: dict[nn.Module, Tensor] = {}
+        self.given: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+        self.last_norm: tuple[Tensor, Tensor] | None = None
         self.hooks: list[Any] = []
 
     def __enter__(self) -> dict[nn.Module, Addition]:
@@ -149,7 +162,7 @@ class _Additions:
             self.hooks.append(layer.module.register_forward_pre_hook(self._before(layer), with_kwargs=True))
             self.hooks.append(layer.output.register_forward_hook(self._behind(layer)))
         norms = [m for m in self.model.module.modules() if type(m).__name__.endswith(("LayerNorm", "RMSNorm"))]
-        self.hooks += [norm.register_forward_pre_hook(self._at_norm) for norm in norms]
+        self.hooks += [norm.register_forward_hook(self._at_norm) for norm in norms]
         return self.found
 
     def __exit__(self, *_: object) -> None:
@@ -158,24 +171,33 @@ class _Additions:
 
     def _before(self, layer: AttentionLayer) -> Callable[..., None]:
         def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            self.given[layer.module] = args[0] if args else kwargs["hidden_states"]
+            given = args[0] if args else kwargs["hidden_states"]
+            normed_before = self.last_norm is not None and self.last_norm[1] is given
+            self.given[layer.module] = (given, self.last_norm[0] if normed_before and self.last_norm else given)
 
         return hook
 
     def _behind(self, layer: AttentionLayer) -> Callable[..., None]:
         def hook(_module: nn.Module, _args: object, output: Tensor) -> None:
-            given = self.given[layer.module]
-            self.latest = self.found[layer.module] = Addition(output.reshape(given.shape), attended=given)
+            given, stream = self.given[layer.module]
+            self.latest = self.found[layer.module] = Addition(given, stream, output.reshape(given.shape))
 
         return hook
 
-    def _at_norm(self, norm: nn.Module, args: tuple[Tensor, ...]) -> None:
-        if self.latest is not None and args:
-            self.latest.total = args[0].reshape(self.latest.output.shape)
-            given = self.latest.attended
-            if given is not None and torch.allclose(self.latest.residual, given, atol=1e-3, rtol=1e-3):
-                self.latest.norm = norm
-            self.latest = None
+    def _at_norm(self, norm: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+        self.last_norm = (args[0], output)
+        addition, self.latest = self.latest, None
+        if addition is None:
+            return
+        residual = args[0].reshape(addition.output.shape) - addition.output
+        after = _close(residual, addition.given)
+        if after or _close(residual, addition.stream):
+            addition.total = args[0].reshape(addition.output.shape)
+            addition.norm = norm if after else None
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, atol=1e-3, rtol=1e-3)
 
 
 def _alti_mixture(layer: AttentionLayer, record: Record, addition: Addition) -> Mixture:

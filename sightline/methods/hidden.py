@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -59,8 +59,8 @@ def _of_outputs(
     with torch.no_grad():
         encoded = model.run_encoder(batch)
     with torch.enable_grad():
-        leaf = encoded.detach().requires_grad_()
-        states = model.last_states(batch, leaf)
+        leaf = encoded.states.detach().requires_grad_()
+        states = model.last_states(batch, replace(encoded, states=leaf))
         positions = batch.rows.T  # (output, batch)
         rows = [
             NORMS[settings.norm](slopes)
@@ -79,7 +79,7 @@ def _of_states(
         return embedding.detach() + leaves[-1]
 
     with torch.enable_grad(), model.changed_embeddings(source=at_leaf):
-        states = model.run_encoder(batch)
+        states = model.run_encoder(batch).states
         positions = torch.arange(states.shape[1], device=states.device)[:, None].expand(-1, len(batch))
         if settings.toward == "state":
             cotangents = states.detach() / states.detach().norm(dim=-1, keepdim=True).clamp(min=1e-12)

@@ -18,7 +18,7 @@ from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
-from sightline.models.loaded import LoadedModel, take_rows
+from sightline.models.loaded import EncoderOutput, LoadedModel, take_rows
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMa
     a^p = m a + (1 - m) uniform (eq. 3);  m minimises  log p(y_t; a^p) + alpha ||1 - m_t||_2 / sqrt(n)  (eq. 5 and 6)
     """
     layers = [layer.module for layer in model.layers("cross")]
-    assert batch.decoder_ids is not None
+    if batch.decoder_ids is None:
+        raise InputError(f"{type(model.module).__name__} has no decoder whose attention could be masked.")
     with torch.no_grad():
         encoded = model.run_encoder(batch)
     real = batch.mask[:, None].float()  # (batch, 1, source)
@@ -48,10 +49,11 @@ def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMa
     # The sigmoid of 2 is 0.88: near "nothing perturbed", where its gradient has not vanished.
     logits = torch.full((len(batch), batch.decoder_ids.shape[1], batch.ids.shape[1]), 2.0, device=batch.device)
     logits.requires_grad_()
-    optimizer = torch.optim.Adam([logits], settings.rate)
+    # A larger epsilon than usual: where the gradient is rounding noise, the mask is to stay where it is.
+    optimizer = torch.optim.Adam([logits], settings.rate, eps=1e-4)
 
     def perturbed(call: Call, weights: Tensor) -> Tensor:
-        mask = logits.sigmoid()[:, None]
+        mask = logits.sigmoid()[:, None, call.first : call.first + weights.shape[2]]
         return mask * weights + (1 - mask) * (real / count)[:, None]
 
     with torch.enable_grad():
@@ -70,7 +72,7 @@ def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMa
     return Scored(take_rows(scores, batch.rows))
 
 
-def _log_probs(model: LoadedModel, batch: Batch, encoded: Tensor) -> Float[Tensor, "batch target"]:
+def _log_probs(model: LoadedModel, batch: Batch, encoded: EncoderOutput) -> Float[Tensor, "batch target"]:
     """Give the outputs' log-probabilities; the encoder, which the mask does not touch, has run before."""
     logits = take_rows(model.logits_after(batch, encoded), batch.rows)
     return -F.cross_entropy(logits.float().transpose(1, 2), batch.outputs, reduction="none")

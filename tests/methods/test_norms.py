@@ -1,0 +1,86 @@
+"""Norms against the full tensor of weighted vectors, which they never build."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import zoo
+from methods.literal import close, example_of
+
+import sightline
+from sightline.attend.watch import watch
+from sightline.methods.norms import norms_by_head, norms_of_sum
+
+KINDS = [
+    *((name, kind) for name in zoo.TRANSLATORS for kind in ("cross", "encoder", "decoder")),
+    *((name, "decoder") for name in zoo.DECODERS),
+    *((name, "encoder") for name in zoo.FILLERS),
+]
+
+
+def weighted_vectors(model, example, kind):
+    """Build alpha f(x) of every layer as it is defined: (head, target, source, model)."""
+    batch = model.batch([example])
+    layers = model.layers(kind)
+    with torch.no_grad(), watch(model.module, [x.module for x in layers], record=("weights", "values")) as seen:
+        model.module(**model.inputs(batch))
+    for layer in layers:
+        weights, values = seen[layer.module].weights[0], seen[layer.module].values[0]
+        heads, width = values.shape[0], values.shape[2]
+        none = layer.output(torch.zeros(1, heads * width))
+        vectors = []
+        for head in range(heads):
+            alone = torch.zeros(values.shape[1], heads * width)
+            alone[:, head * width : (head + 1) * width] = values[head]
+            vectors.append(layer.output(alone) - none)
+        yield weights[..., None] * torch.stack(vectors)[:, None], torch.stack(vectors)
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_norms_are_what_they_define(name: str, kind: str) -> None:
+    model, example = example_of(name)
+    target = zoo.targets(name)
+    why = sightline.explain(model, zoo.texts(name)[0], target and target[0], method="norms", kind=kind)
+    by_head = sightline.explain(model, zoo.texts(name)[0], target and target[0], method="norms", kind=kind, head="all")
+    rows = list(range(len(example.source))) if kind == "encoder" else list(example.rows)
+    for layer, (weighted, _) in enumerate(weighted_vectors(model, example, kind)):
+        width = why.scores.shape[-1]
+        close(why.scores[layer], weighted.sum(0).norm(dim=-1)[rows][:, :width], 1e-3)
+        close(by_head.scores[layer], weighted.norm(dim=-1)[:, rows][..., :width], 1e-3)
+
+
+def test_vectors_without_weights() -> None:
+    model, example = example_of("marian")
+    why = sightline.explain(model, zoo.SOURCES[0], zoo.TARGETS[0], method="norms", of="vectors", head="all", layer=0)
+    _, vectors = next(weighted_vectors(model, example, "cross"))
+    close(why.scores[:, 0], vectors.norm(dim=-1), 1e-3)
+    np.testing.assert_allclose(why.scores[:, 0], why.scores[:, -1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["marian", "gpt2"])
+@pytest.mark.parametrize("method", ["attention", "norms"])
+def test_the_reading_by_input_is_one_step_later(name: str, method: str) -> None:
+    model, _ = example_of(name)
+    output, by_input = (
+        sightline.explain(model, zoo.SOURCES, zoo.TARGETS, method=method, reading=reading, layer=-1)
+        for reading in ("output", "input")
+    )
+    for one, other in zip(output, by_input, strict=True):
+        if name == "marian":  # the step that would be given the end token does not exist
+            assert other.target.pieces == one.target.pieces[:-1]
+            np.testing.assert_allclose(other.scores, one.scores[1:], atol=1e-5)
+        else:
+            assert other.target.pieces == one.target.pieces
+            np.testing.assert_allclose(other.scores[:-1], one.scores[1:], atol=1e-5)
+
+
+def test_gram_matrices_are_enough() -> None:
+    weights = torch.rand(2, 3, 4, 5).softmax(-1)
+    vectors = torch.randn(2, 5, 3, 7)
+    gram = vectors @ vectors.transpose(-1, -2)
+    full = weights.permute(0, 2, 3, 1)[..., None] * vectors[:, None]  # (batch, target, source, head, model)
+    torch.testing.assert_close(norms_of_sum(weights, gram), full.sum(3).norm(dim=-1), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        norms_by_head(weights, gram), full.norm(dim=-1).permute(0, 3, 1, 2), atol=1e-5, rtol=1e-4
+    )
