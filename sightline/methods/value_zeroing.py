@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sightline.attend.watch import Call, Change, watch
+from sightline.errors import InputError
 from sightline.methods.attention import LayerSettings, read_layers
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
@@ -47,6 +48,11 @@ def value_zeroing(model: LoadedModel, batch: Batch, settings: ValueZeroingSettin
         model.run(batch)
     weights = seen[layers[0]].weights
     assert weights is not None
+    if any(states.shape[1] != weights.shape[2] for states in clean.values()):
+        raise InputError(
+            f"{type(model.module).__name__} attends step by step, where a value also counts for all later steps: "
+            "use erasure or a gradient method."
+        )
     distances = [torch.zeros_like(weights[:, 0]) for _ in layers]
     for column in range(weights.shape[-1]):
         changed: dict[nn.Module, Tensor] = {}

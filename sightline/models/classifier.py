@@ -89,8 +89,8 @@ class LearnedQueryAttention(nn.Module):
 
     def forward(
         self, states: Float[Tensor, "batch source width"], mask: Bool[Tensor, "batch source"]
-    ) -> Float[Tensor, "batch width"]:
-        """Give the context vector: the states' mean, weighted by attention."""
+    ) -> Float[Tensor, "batch 1 width"]:
+        """Give the context of the one output: the states' mean, weighted by attention."""
         if self.alignment == "last":
             mask = mask & (mask.flip(1).cumsum(1).flip(1) == 1)
         context, _ = attend(
@@ -100,7 +100,7 @@ class LearnedQueryAttention(nn.Module):
             mask[:, None, None],
             projection=self.projection,
         )
-        return context[:, 0, 0]
+        return context[:, 0]
 
     def _scores(self, states: Float[Tensor, "batch source width"]) -> Float[Tensor, "batch source"]:
         if self.alignment == "additive":
@@ -143,7 +143,7 @@ class ClassifierForSequenceClassification(PreTrainedModel):
         """Give the logits of the labels."""
         states = self.encoder(input_ids=input_ids, attention_mask=attention_mask)[0]
         context = self.attention(states, self._attended(input_ids, attention_mask))
-        return SequenceClassifierOutput(logits=self.out_proj(self.dropout(context)))
+        return SequenceClassifierOutput(logits=self.out_proj(self.dropout(context))[:, 0])
 
     def _attended(
         self, input_ids: Int[Tensor, "batch source"], attention_mask: Int[Tensor, "batch source"] | None

@@ -89,7 +89,7 @@ def find_attention(
     layers: list[AttentionLayer] = []
     for module, records in seen.calls.items():
         if target_length is None:
-            kind = "decoder" if _is_causal(records[0]) else "encoder"
+            kind = _kind_in_one_stack(records[0])
         elif module in encoder:
             kind = "encoder"
         else:
@@ -107,9 +107,12 @@ def _keep_input(inputs: dict[nn.Module, Tensor]) -> Callable[[nn.Module, tuple[T
     return keep
 
 
-def _is_causal(record: Record) -> bool:
+def _kind_in_one_stack(record: Record) -> str:
+    """Tell a classifier's one query over all its states from a causal stack and from one that sees everything."""
     assert record.weights is not None
-    return bool(record.weights.triu(1).abs().max() == 0)
+    if record.weights.shape[2] == 1:
+        return "cross"
+    return "decoder" if bool(record.weights.triu(1).abs().max() == 0) else "encoder"
 
 
 def _source_length(record: Record) -> int:

@@ -6,7 +6,7 @@ embeddings be changed, names its attention layers by kind, and generates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from transformers.utils import ModelOutput
 
 from sightline.attribution import Tokens
 from sightline.errors import InputError
@@ -35,6 +36,14 @@ class Prompt:
     target_lang: str | None = None
     prefix: str = ""
     chat: bool = False
+
+
+@dataclass(frozen=True)
+class EncoderOutput:
+    """What an encoder gave: its last states and, by name, what else its own decoder takes from it."""
+
+    states: Float[Tensor, "batch source width"]
+    beside: Mapping[str, Tensor]
 
 
 class LoadedModel:
@@ -289,28 +298,32 @@ class LoadedModel:
         """Give the stack of layers whose last states the outputs are read from."""
         return self.module.get_decoder() if self.has_encoder_and_decoder else self.module.base_model
 
-    def run_encoder(self, batch: Batch) -> Float[Tensor, "batch source width"]:
+    def run_encoder(self, batch: Batch) -> EncoderOutput:
         """Give the encoder's last states; where there is no decoder behind it, those of the whole stack."""
         encoder = self.module.get_encoder() if self.has_encoder_and_decoder else self.last_stack
-        return encoder(input_ids=batch.ids, attention_mask=batch.mask.long())[0]
+        output = encoder(input_ids=batch.ids, attention_mask=batch.mask.long())
+        more = getattr(self.last_stack, "takes_from_encoder", ())  # decoders of ours say what
+        return EncoderOutput(output[0], {name: output[name] for name in more})
 
-    def logits_after(self, batch: Batch, encoded: Float[Tensor, "batch source width"]) -> Tensor:
+    def logits_after(self, batch: Batch, encoded: EncoderOutput) -> Tensor:
         """Give the logits of every decoder position, given the encoder's last states."""
-        inputs = self.inputs(batch) | {"encoder_outputs": (encoded,)}
+        output = ModelOutput(last_hidden_state=encoded.states, **encoded.beside)
+        inputs = self.inputs(batch) | {"encoder_outputs": output}
         del inputs["input_ids"]
         return self.module(**inputs).logits
 
     def last_states(
-        self, batch: Batch, encoded: Tensor | None = None, length: int | None = None
+        self, batch: Batch, encoded: EncoderOutput | None = None, length: int | None = None
     ) -> Float[Tensor, "batch position width"]:
         """Give the last stack's last states, over the first `length` positions; later ones cannot change them."""
         if encoded is not None:
             assert batch.decoder_ids is not None
             return self.last_stack(
                 input_ids=batch.decoder_ids[:, :length],
-                encoder_hidden_states=encoded,
+                encoder_hidden_states=encoded.states,
                 encoder_attention_mask=batch.mask.long(),
                 use_cache=False,
+                **encoded.beside,
             )[0]
         inputs = self.inputs(batch)
         inputs |= {name: inputs[name][:, :length] for name in ("input_ids", "attention_mask")}
