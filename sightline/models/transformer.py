@@ -11,6 +11,7 @@ from typing import Any, Literal
 from transformers import MarianConfig, MarianMTModel
 
 from sightline.errors import InputError
+from sightline.models.settings import check_counts, check_share
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,9 @@ class TransformerSettings:
     """The greatest number of pieces on either side, end token included."""
 
     def __post_init__(self) -> None:
-        for name in ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward", "max_positions"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: it must be at least 1.")
+        check_counts(self, ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward", "max_positions"))
         for name in ("dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: it must be at least 0 and less than 1.")
+            check_share(self, name)
         if self.width % self.heads:
             raise InputError(f"width is {self.width}, which {self.heads} heads do not divide: change one of them.")
 
@@ -67,5 +65,5 @@ def build_transformer(settings: TransformerSettings, tokenizer: Any) -> MarianMT
     model = MarianMTModel(config)
     # Padding starts the decoder and is never a label, so that its logit is left to chance.
     model.generation_config.bad_words_ids = [[tokenizer.pad_token_id]]
-    model.generation_config.max_length = settings.max_positions
+    model.generation_config.max_new_tokens = settings.max_positions - 1
     return model

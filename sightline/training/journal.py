@@ -1,0 +1,64 @@
+"""What a run says while it goes: lines for people, JSON lines for programs, TensorBoard where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from sightline.training.checkpoints import write_text
+
+LOG = "log.jsonl"
+
+
+class Journal:
+    """Writes `log.jsonl`: one object a line, with its `kind` (data, train, dev, end) and `step`."""
+
+    def __init__(self, output: Path, step: int, quiet: bool) -> None:
+        """Go on after `step`: what an interrupted run wrote behind its last checkpoint is happening again."""
+        self.path = output / LOG
+        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        kept = [line for line in _complete_lines(self.path) if json.loads(line)["step"] <= step]
+        write_text(self.path, "".join(f"{line}\n" for line in kept))
+        self.board = _board(output, step)
+
+    def say(self, text: str) -> None:
+        """Tell people."""
+        self.console.print(text, markup=False)
+
+    def record(self, kind: str, step: int, figures: Mapping[str, Any]) -> None:
+        """Write down figures of a step."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"kind": kind, "step": step, **figures}, ensure_ascii=False) + "\n")
+        if self.board is not None:
+            for name, value in figures.items():
+                if isinstance(value, int | float):
+                    self.board.add_scalar(f"{kind}/{name}", value, step)
+            self.board.flush()
+
+
+def _complete_lines(path: Path) -> list[str]:
+    """Read the lines of a log, without a last one that a crash cut off."""
+    if not path.exists():
+        return []
+    return path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+
+
+def _board(output: Path, step: int) -> Any:
+    if importlib.util.find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(output / "tensorboard"), purge_step=step + 1)
+
+
+def duration(seconds: float) -> str:
+    """Write a time for people: `45 s`, `12 min`, `3 h 05 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,316 @@
+"""The training loop, on Accelerate: one process, or several under `accelerate launch`.
+
+A run is determined by its recipe: the order of batches by seed and epoch, the random numbers of a step by seed, step
+and process, the learning rate by the step. Stopped at any moment and started again, it ends with the same weights. The
+batch of an update is shared out among processes and its loss divided by the labels of all of them, so that the
+number of processes changes nothing but the speed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from sightline.errors import InputError
+from sightline.training.batches import EncodedPairs, batches_from
+from sightline.training.checkpoints import Position, explained_write_errors, load_weights, publish, write_text
+from sightline.training.evaluation import Measured
+from sightline.training.interruption import Interruption
+from sightline.training.journal import duration
+from sightline.training.optimization import learning_rate
+from sightline.training.recipe import read_recipe
+from sightline.training.run import RESULT, Run, prepare_run, versions
+
+Callback = Callable[[int, Any], None]
+"""Called with the step and the model before the first update and after every one; it cannot disturb the run."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """A trained model's folder, which `sightline.load` takes, and what it does on held-out text."""
+
+    folder: Path
+    step: int
+    reason: str
+    """Why the training ended."""
+    weights: str
+    """Which checkpoints the weights come from."""
+    parameters: int
+    minutes: float
+    dev: Measured
+    test: Measured | None
+
+
+def train(
+    recipe: str | Path | dict[str, Any],
+    *,
+    output: str | Path | None = None,
+    set: Sequence[str] | dict[str, Any] = (),
+    quiet: bool = False,
+    callbacks: Sequence[Callback] = (),
+) -> TrainingResult:
+    """Train the model of a recipe into a folder; a run that was interrupted there goes on.
+
+    `set` changes keys of the recipe: `["training.steps=100"]` or `{"training.steps": 100}`. The folder is by default
+    `runs/` with the recipe's name.
+    """
+    if output is None:
+        if isinstance(recipe, dict):
+            raise InputError("A recipe without a file needs a folder: train(recipe, output=...).")
+        output = Path("runs") / Path(recipe).stem
+    settings = read_recipe(recipe, set)
+    run = prepare_run(settings, Path(output), quiet)
+    finished = _finished_result(run)
+    if finished is not None:
+        run.say(f"{run.output} is already trained by this recipe.")
+        return finished
+    with Interruption() as interruption:
+        position, reason = run_updates(run, callbacks, interruption)
+    return _finish(run, position, reason)
+
+
+def run_updates(run: Run, callbacks: Sequence[Callback], interruption: Interruption) -> tuple[Position, str]:
+    """Update the model until a reason to stop is there; give the last position and the reason."""
+    settings = run.recipe.training
+    position = run.position
+    batches = batches_from(run.train, settings.batch_tokens, run.recipe.seed, position.epoch, position.batches_done)
+    meter = _Meter(run, position)
+    if position.step == 0:
+        _call(run, callbacks, position)
+
+    while (reason := _reason_to_stop(run, position)) is None:
+        epoch, batches_done, rows = next(batches)
+        counts, norm = update(run, position.step + 1, rows)
+        position = dataclasses.replace(
+            position,
+            step=position.step + 1,
+            epoch=epoch,
+            batches_done=batches_done,
+            tokens=position.tokens + run.train.target_tokens(rows),
+            seconds=meter.seconds(),
+        )
+        meter.add(counts)
+        _call(run, callbacks, position)
+        if position.step % settings.log_every == 0:
+            meter.report(position, norm)
+        if position.step % settings.checkpoint_every == 0 or _reason_to_stop(run, position):
+            position = _evaluate(run, position)
+            run.save(position)
+        elif run.agreed(interruption.requested):
+            run.save(position)
+            run.say(f"Stopped at step {position.step:,}. Start the same training again and it goes on from here.")
+            interruption.pass_on()
+    return position, reason
+
+
+def update(run: Run, step: int, rows: Int[np.ndarray, " row"]) -> tuple[torch.Tensor, float]:
+    """Make one update from the pairs of a batch; give the counts of this process and the gradient's norm."""
+    settings, accelerator = run.recipe.training, run.accelerator
+    # The generator's state is a function of the step: nothing to save, and nothing between two steps changes it.
+    torch.manual_seed(_seed(run.recipe.seed, step, accelerator.process_index))
+    run.objective.train()
+    counts = compute_gradients(run, rows)
+    norm = float(accelerator.clip_grad_norm_(run.trained_parameters, settings.clip or math.inf))
+    if not math.isfinite(norm) and accelerator.scaler is None:  # a scaler skips such an update by itself
+        raise InputError(_explain_not_finite(run, step, counts))
+    for group in run.optimizer.param_groups:
+        group["lr"] = learning_rate(step, settings)
+    run.optimizer.step()
+    run.optimizer.zero_grad()
+    return counts, norm
+
+
+def compute_gradients(run: Run, rows: Int[np.ndarray, " row"]) -> torch.Tensor:
+    """Add up the gradient of the mean loss of a batch over all processes and passes; give this process's counts."""
+    accelerator = run.accelerator
+    processes, labels = accelerator.num_processes, run.train.target_tokens(rows)
+    passes = min(run.recipe.training.accumulate, math.ceil(len(rows) / processes))
+    total = torch.zeros(3, device=accelerator.device)
+    for number in range(passes):
+        share = rows[number * processes + accelerator.process_index :: passes * processes]
+        weight = processes / labels  # Accelerate averages gradients over processes
+        if not len(share):  # every process must take part, if only with nothing
+            share, weight = rows[:1], 0.0
+        is_last = number == passes - 1
+        with nullcontext() if is_last else accelerator.no_sync(run.objective):
+            loss, counts = run.objective(**run.train.tensors(share, accelerator.device))
+            accelerator.backward(loss * weight)
+        if weight:
+            total += counts
+    return total
+
+
+def _seed(*parts: int) -> int:
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _call(run: Run, callbacks: Sequence[Callback], position: Position) -> None:
+    if run.accelerator.is_main_process:
+        for callback in callbacks:
+            callback(position.step, run.model)
+
+
+def _reason_to_stop(run: Run, position: Position) -> str | None:
+    settings = run.recipe.training
+    if position.step >= settings.steps:
+        return f"all {settings.steps:,} steps are done"
+    if settings.minutes is not None and position.seconds >= settings.minutes * 60:
+        return f"the {settings.minutes:g} minutes are used"
+    if settings.patience is not None and position.evaluations_since_best >= settings.patience:
+        return f"the loss was no better in {settings.patience} evaluations"
+    return None
+
+
+def _explain_not_finite(run: Run, step: int, counts: torch.Tensor) -> str:
+    loss = float(counts[0] / counts[2].clamp(min=1))
+    what = f"The loss is {loss}" if not math.isfinite(loss) else f"The gradient is not finite (the loss is {loss:.3g})"
+    steps = run.checkpoints.steps()
+    kept = f"the last good checkpoint, of step {steps[-1]}, is kept" if steps else "there was no checkpoint yet"
+    return (
+        f"{what} at step {step}, with a learning rate of {learning_rate(step, run.recipe.training):.2g}. Training has "
+        f"stopped and {kept} in {run.output}. Lower training.learning_rate, lengthen training.warmup or lower "
+        "training.clip, and train into a new folder."
+    )
+
+
+def _evaluate(run: Run, position: Position) -> Position:
+    """Measure the model on dev, and say so."""
+    loss, accuracy = run.measure(run.dev)
+    figures: dict[str, Any] = {"loss": loss, "accuracy": accuracy}
+    sentences = run.recipe.evaluation.bleu_sentences
+    if sentences:
+        bleu, figures["signature"] = run.measure_bleu(run.dev_pairs[:sentences], {"num_beams": 1})
+        figures |= {f"bleu {direction}": score for direction, score in bleu.items()}
+    position = position.evaluated(loss)
+    run.record("dev", position.step, figures)
+    best = " (best)" if position.best_step == position.step else ""
+    extra = "".join(f"  {name} {value:.1f}" for name, value in figures.items() if name.startswith("bleu"))
+    run.say(f"step {position.step:,}  dev loss {loss:.3f}{best}  accuracy {accuracy:.3f}{extra}")
+    return position
+
+
+class _Meter:
+    """Counts between two reports: loss, tokens a second, time left."""
+
+    def __init__(self, run: Run, position: Position) -> None:
+        self.run = run
+        self.begun = time.monotonic() - position.seconds
+        self.counts = torch.zeros(3, device=run.accelerator.device)
+        self.last = position
+
+    def seconds(self) -> float:
+        """Give the run's time so far, the same in every process."""
+        return self.run.agreed(time.monotonic() - self.begun)
+
+    def add(self, counts: torch.Tensor) -> None:
+        self.counts += counts
+
+    def report(self, position: Position, norm: float) -> None:
+        """Say what happened since the last report."""
+        settings = self.run.recipe.training
+        cross_entropy, correct, labels = self.run.accelerator.reduce(self.counts, "sum").tolist()
+        self.counts.zero_()
+        seconds = max(position.seconds - self.last.seconds, 1e-9)
+        speed = (position.tokens - self.last.tokens) / seconds
+        left = (settings.steps - position.step) * seconds / max(position.step - self.last.step, 1)
+        if settings.minutes is not None:
+            left = max(min(left, settings.minutes * 60 - position.seconds), 0.0)
+        self.last = position
+        figures = {
+            "epoch": position.epoch,
+            "loss": cross_entropy / labels,
+            "accuracy": correct / labels,
+            "gradient_norm": norm,
+            "learning_rate": learning_rate(position.step, settings),
+            "tokens_per_second": speed,
+            "seconds": position.seconds,
+        }
+        self.run.record("train", position.step, figures)
+        self.run.say(
+            f"step {position.step:,}/{settings.steps:,}  epoch {position.epoch + 1}  loss {figures['loss']:.3f}  "
+            f"{speed:,.0f} tokens/s  at most {duration(left)} left"
+        )
+
+
+def _finished_result(run: Run) -> TrainingResult | None:
+    """Read the result of a run that this very recipe has finished."""
+    path = run.output / RESULT
+    if not path.exists():
+        return None
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    if stored["recipe"] != json.loads(json.dumps(run.recipe.to_dict())):
+        return None
+    names = {field.name for field in dataclasses.fields(TrainingResult)}
+    figures = {name: value for name, value in stored.items() if name in names}
+    test = figures["test"]
+    figures |= {"dev": Measured(**figures["dev"]), "test": None if test is None else Measured(**test)}
+    return TrainingResult(folder=run.output, **figures)
+
+
+def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
+    """Choose the weights, measure them, and put the model into the folder."""
+    run.say(f"Training ends: {reason}.")
+    weights = _choose_weights(run, position)
+    dev = _measure_fully(run, "dev", run.dev, run.dev_pairs, position)
+    test = _measure_fully(run, "test", run.test, run.test_pairs, position) if run.test is not None else None
+    result = TrainingResult(
+        folder=run.output,
+        step=position.step,
+        reason=reason,
+        weights=weights,
+        parameters=sum(parameter.numel() for parameter in run.trained_parameters),
+        minutes=position.seconds / 60,
+        dev=dev,
+        test=test,
+    )
+    if run.accelerator.is_main_process:
+        figures = dataclasses.asdict(result)
+        del figures["folder"]
+        with explained_write_errors(run.output, run.checkpoints):
+            publish(run.save_model, run.output, last="config.json")
+            document = figures | {"recipe": run.recipe.to_dict(), "versions": versions()}
+            write_text(run.output / RESULT, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    run.accelerator.wait_for_everyone()
+    run.say(f"The model is in {run.output}.")
+    return result
+
+
+def _choose_weights(run: Run, position: Position) -> str:
+    """Put the mean of the last checkpoints into the model, or the best one if its loss is lower."""
+    last = run.checkpoints.last(run.recipe.training.average)
+    choices = {f"mean of steps {', '.join(map(str, last))}" if len(last) > 1 else f"step {last[0]}": last}
+    if position.best_step and [position.best_step] != last:
+        choices[f"step {position.best_step}, the best"] = [position.best_step]
+    losses = {}
+    for name, steps in choices.items():
+        load_weights(run.model, run.checkpoints.weights(steps))
+        losses[name], _ = run.measure(run.dev)
+        run.say(f"{name}: dev loss {losses[name]:.3f}")
+    best = min(losses, key=losses.__getitem__)
+    load_weights(run.model, run.checkpoints.weights(choices[best]))
+    return best
+
+
+def _measure_fully(
+    run: Run, role: str, pairs: EncodedPairs, texts: list[tuple[str, str]], position: Position
+) -> Measured:
+    """Measure loss, accuracy and BLEU with the recipe's beam."""
+    settings = run.recipe.evaluation
+    loss, accuracy = run.measure(pairs)
+    generation = {"num_beams": settings.beam, "length_penalty": settings.length_penalty}
+    measured = Measured(loss, accuracy, *run.measure_bleu(texts, generation))
+    run.record(f"final {role}", position.step, dataclasses.asdict(measured))
+    bleu = ", ".join(f"{direction} BLEU {score:.1f}" for direction, score in measured.bleu.items())
+    run.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}, {bleu} ({measured.signature})")
+    return measured

@@ -1,0 +1,57 @@
+"""The optimiser and the learning rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from sightline.training.recipe import TrainingSettings
+
+
+def inverse_sqrt(step: int, settings: TrainingSettings) -> float:
+    """Fall with the root of the step (Vaswani et al. 2017, eq. 3), from 1 at the end of the warm-up."""
+    return math.sqrt(max(settings.warmup, 1) / step)
+
+
+def cosine(step: int, settings: TrainingSettings) -> float:
+    """Fall to 0 at the last step along half a cosine."""
+    share = (step - settings.warmup) / max(settings.steps - settings.warmup, 1)
+    return 0.5 * (1 + math.cos(math.pi * min(share, 1.0)))
+
+
+def constant(step: int, settings: TrainingSettings) -> float:
+    """Stay."""
+    return 1.0
+
+
+SCHEDULES: dict[str, Callable[[int, TrainingSettings], float]] = {
+    "inverse_sqrt": inverse_sqrt,
+    "cosine": cosine,
+    "constant": constant,
+}
+
+
+def learning_rate(step: int, settings: TrainingSettings) -> float:
+    """Give the rate of a step, counted from 1: a linear warm-up, then the schedule."""
+    if step < settings.warmup:
+        return settings.learning_rate * step / settings.warmup
+    return settings.learning_rate * SCHEDULES[settings.schedule](step, settings)
+
+
+def build_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
+    """Build AdamW; weights decay, biases and normalisations do not."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(
+        groups,
+        lr=settings.learning_rate,
+        betas=settings.betas,
+        eps=1e-9,
+        fused=trained[0].device.type in ("cpu", "cuda"),
+    )

@@ -1,0 +1,295 @@
+"""Recipes: what a training run is, as YAML.
+
+Every key is a field of one of the settings below; a key that is none of them is refused, with the nearest valid one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+
+from sightline.data.language import LanguageSettings
+from sightline.errors import InputError, unknown_name
+from sightline.training.architectures import ARCHITECTURES
+
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+@dataclass(frozen=True)
+class CorpusSettings:
+    """Where sentence pairs come from: two files, one file with columns, a generated language, or the training text.
+
+    A file is looked for beside the recipe, then in the folder of corpora (`SIGHTLINE_DATA`); `.gz` is unpacked.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    """Two files of one sentence a line."""
+    pairs: str | None = None
+    columns: tuple[Count, Count] = (0, 1)
+    """One tab-separated file, and its columns of source and target, counted from 0."""
+    generated: LanguageSettings | None = None
+    """A generated language; needs `sentences`."""
+    held_out: Positive | None = None
+    """So many source sentences of the training text, which then loses every pair that has one of them."""
+    sentences: Positive | None = None
+    """Only so many pairs, from the beginning."""
+
+    def kind(self) -> Literal["files", "pairs", "generated", "held_out"] | None:
+        """Say which of the ways is chosen; None if it is not exactly one."""
+        chosen = {
+            "files": self.source is not None and self.target is not None,
+            "pairs": self.pairs is not None,
+            "generated": self.generated is not None,
+            "held_out": self.held_out is not None,
+        }
+        names = [name for name, is_chosen in chosen.items() if is_chosen]
+        return typing.cast(Any, names[0]) if len(names) == 1 else None
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """The text."""
+
+    train: CorpusSettings
+    dev: CorpusSettings
+    test: CorpusSettings | None = None
+    languages: tuple[str, str] = ("source", "target")
+    """The languages of source and target, as `[en, es]`."""
+    bidirectional: bool = False
+    """Translate both ways with one model: the source begins with the target's language, as `>>es<<`."""
+    clean: Literal["hansard"] | None = None
+    """Bring the Hansards' text to the form of their test set."""
+    max_words: Positive = 100
+    """Skip pairs with a longer side."""
+
+
+@dataclass(frozen=True)
+class TokenizerSettings:
+    """The vocabulary: byte-pair encoding, one for both languages."""
+
+    vocabulary: Positive = 8000
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """The optimisation."""
+
+    steps: Positive
+    """Updates, at most."""
+    minutes: Annotated[float, Field(gt=0)] | None = None
+    """Time for the updates, at most; what an interrupted run has used counts."""
+    batch_tokens: Positive = 4096
+    """Pieces on the longer side of one update, padding included; shared out among processes."""
+    accumulate: Positive = 1
+    """Do an update in so many passes, to save memory."""
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    """The highest rate of the schedule."""
+    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    warmup: Count = 1000
+    """Steps in which the rate rises to its highest."""
+    betas: tuple[Share, Share] = (0.9, 0.98)
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """AdamW's; 0 is Adam."""
+    clip: Annotated[float, Field(gt=0)] | None = 1.0
+    """The greatest norm of the gradient."""
+    label_smoothing: Share = 0.1
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """`auto` takes 16 bits where the device computes faster with them."""
+    log_every: Positive = 50
+    checkpoint_every: Positive = 500
+    """Evaluate and save after so many steps."""
+    average: Positive = 5
+    """Average the weights of so many last checkpoints at the end; so many are kept."""
+    patience: Positive | None = None
+    """Stop after so many evaluations without a better loss."""
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """The measurements: loss and accuracy on all held-out pairs at every checkpoint, BLEU at the end."""
+
+    beam: Positive = 4
+    length_penalty: float = 1.0
+    """The power of the length that a hypothesis's log-probability is divided by."""
+    bleu_sentences: Count = 0
+    """Also translate so many sentences greedily at every checkpoint."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that determines a model: data, vocabulary, model, optimisation, seed."""
+
+    data: DataSettings
+    training: TrainingSettings
+    architecture: str = "transformer"
+    model: Any = None
+    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    seed: Count = 1
+    folder: Path = Path()
+    """Where files of the data are looked for first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give every setting, as YAML and JSON have it; it can be read as a recipe again."""
+        plain = dataclasses.asdict(self)
+        del plain["folder"]
+        plain["model"] = {"architecture": plain.pop("architecture")} | plain["model"]
+        return plain
+
+
+@dataclass(frozen=True)
+class _WrittenRecipe:
+    """A recipe as it is written, where `model` also names the architecture."""
+
+    data: DataSettings
+    training: TrainingSettings
+    model: dict[str, Any] = field(default_factory=dict)
+    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    seed: Count = 1
+
+
+def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] | Mapping[str, Any] = ()) -> Recipe:
+    """Read a recipe from a file, or from a mapping, with some keys changed.
+
+    Changes are `["training.steps=100", ...]` or `{"training.steps": 100}`.
+    """
+    if isinstance(recipe, Mapping):
+        name, folder, written = "the recipe", Path(), _copy(recipe)
+    else:
+        path = Path(recipe)
+        name, folder, written = str(path), path.parent, _read_yaml(path)
+    for key, value in _as_mapping(changes).items():
+        _set_key(written, key, value)
+    checked = _validated(_WrittenRecipe, written, name)
+    model = dict(checked.model)
+    architecture = model.pop("architecture", "transformer")
+    if architecture not in ARCHITECTURES:
+        raise unknown_name("architecture", str(architecture), ARCHITECTURES)
+    settings = _validated(ARCHITECTURES[architecture].settings, model, name, "model")
+    _check_data(checked.data, name)
+    return Recipe(
+        data=checked.data,
+        training=checked.training,
+        architecture=architecture,
+        model=settings,
+        tokenizer=checked.tokenizer,
+        evaluation=checked.evaluation,
+        seed=checked.seed,
+        folder=folder,
+    )
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError(f"There is no recipe {path}: give the path of a YAML file.")
+    try:
+        written = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise InputError(f"{path}{line}: this is not YAML ({getattr(error, 'problem', error)}).") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: this is not UTF-8 text.") from error
+    if not isinstance(written, dict):
+        raise InputError(f"{path}: a recipe is a list of `key: value`, with at least `data` and `training`.")
+    return written
+
+
+def _copy(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _copy(value) if isinstance(value, Mapping) else value for key, value in recipe.items()}
+
+
+def _as_mapping(changes: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(changes, Mapping):
+        return dict(changes)
+    pairs = {}
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals or not key:
+            raise InputError(f"The setting {change!r} should look like key=value, for example training.steps=100.")
+        try:
+            pairs[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise InputError(f"The value of {change!r} is not YAML.") from error
+    return pairs
+
+
+def _set_key(written: dict[str, Any], key: str, value: Any) -> None:
+    """Set `a.b.c` in nested mappings; sections that are not there are made."""
+    *sections, last = key.split(".")
+    place = written
+    for section in sections:
+        inner = place.setdefault(section, {})
+        if not isinstance(inner, dict):
+            raise InputError(f"{key} cannot be set: {section} holds the value {inner!r}, not keys.")
+        place = inner
+    place[last] = value
+
+
+def _validated(settings: type, written: Mapping[str, Any], name: str, where: str = "") -> Any:
+    """Check keys and values, and make the settings."""
+    _check_keys(settings, written, name, where)
+    try:
+        return _adapter(settings).validate_python(dict(written))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join([*([where] if where else []), *(str(part) for part in first["loc"])])
+        given = "" if first["type"] == "missing" else f" (it is {first['input']!r})"
+        raise InputError(f"{name}: {place}: {first['msg'][0].lower()}{first['msg'][1:]}{given}.") from error
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+@cache
+def _adapter(settings: type) -> TypeAdapter[Any]:
+    return TypeAdapter(settings)
+
+
+def _check_keys(settings: type, written: Mapping[str, Any], name: str, where: str) -> None:
+    """Refuse keys that are no field, here and in the sections below."""
+    hints = typing.get_type_hints(settings)
+    prefix = f"{where}." if where else ""
+    valid = [prefix + entry.name for entry in dataclasses.fields(settings)]
+    for key, value in written.items():
+        full = f"{prefix}{key}"
+        if full not in valid:
+            raise InputError(f"{name}: {unknown_name('key', full, valid)}")
+        inner = _section_of(hints[key])
+        if inner is not None and isinstance(value, Mapping):
+            _check_keys(inner, value, name, full)
+
+
+def _section_of(hint: Any) -> type | None:
+    """Find the settings that a key holds, if it holds any."""
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return next((option for option in options if dataclasses.is_dataclass(option)), None)  # type: ignore[return-value]
+
+
+def _check_data(data: DataSettings, name: str) -> None:
+    for role in ("train", "dev", "test"):
+        corpus: CorpusSettings | None = getattr(data, role)
+        if corpus is None:
+            continue
+        kind = corpus.kind()
+        if kind is None or (role == "train" and kind == "held_out"):
+            ways = "`source` and `target`, `pairs`, or `generated`" + ("" if role == "train" else ", or `held_out`")
+            raise InputError(f"{name}: data.{role} needs exactly one of {ways}.")
+        if kind == "generated" and corpus.sentences is None:
+            raise InputError(f"{name}: data.{role}.generated needs data.{role}.sentences: how many to make.")
+    if data.bidirectional and data.languages[0] == data.languages[1]:
+        raise InputError(f"{name}: data.bidirectional needs two languages, as `languages: [en, es]`.")
+    if data.clean == "hansard" and set(data.languages) != {"en", "fr"}:
+        raise InputError(f"{name}: data.clean: hansard is for `languages: [en, fr]` or [fr, en].")

@@ -1,0 +1,254 @@
+"""All that a training run holds, prepared from its recipe or from where an interrupted run stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator, PartialState
+from accelerate.state import AcceleratorState
+from accelerate.utils import parse_flag_from_env
+from torch import nn
+from transformers import AutoTokenizer
+from transformers.utils import logging
+
+from sightline.errors import InputError
+from sightline.training.architectures import ARCHITECTURES
+from sightline.training.batches import EncodedPairs, encode_pairs
+from sightline.training.checkpoints import (
+    Checkpoints,
+    Position,
+    explained_write_errors,
+    load_weights,
+    publish,
+    write_text,
+)
+from sightline.training.corpus import Corpora, Pair, read_corpora
+from sightline.training.evaluation import measure, measure_bleu
+from sightline.training.journal import Journal
+from sightline.training.objective import Objective
+from sightline.training.optimization import build_optimizer
+from sightline.training.recipe import Recipe
+from sightline.training.vocabulary import train_tokenizer
+
+RECIPE, RESULT = "recipe.json", "result.json"
+MAY_CHANGE = ("training.steps", "training.minutes", "training.patience", "training.log_every")
+"""Keys that may change when a run goes on: they do not change what a step does."""
+PRECISIONS = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """The parts of a run. `objective` and `optimizer` are as Accelerate prepared them; `model` is the bare model."""
+
+    recipe: Recipe
+    output: Path
+    accelerator: Accelerator
+    tokenizer: Any
+    model: Any
+    objective: Any
+    optimizer: Any
+    train: EncodedPairs
+    dev: EncodedPairs
+    test: EncodedPairs | None
+    dev_pairs: list[Pair]
+    test_pairs: list[Pair]
+    checkpoints: Checkpoints
+    position: Position
+    journal: Journal | None
+    """None in all processes but the first."""
+
+    @property
+    def trained_parameters(self) -> list[nn.Parameter]:
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+    def say(self, text: str) -> None:
+        """Tell people, from the first process only."""
+        if self.journal is not None:
+            self.journal.say(text)
+
+    def record(self, kind: str, step: int, figures: Mapping[str, Any]) -> None:
+        """Write figures into the log, from the first process only."""
+        if self.journal is not None:
+            with explained_write_errors(self.output, self.checkpoints):
+                self.journal.record(kind, step, figures)
+
+    def agreed(self, value: float) -> float:
+        """Give the greatest value of all processes, so that they decide alike."""
+        if self.accelerator.num_processes == 1:
+            return value
+        everyone = self.accelerator.gather(torch.tensor([float(value)], device=self.accelerator.device))
+        return everyone.max().item()
+
+    def measure(self, pairs: EncodedPairs) -> tuple[float, float]:
+        """Give loss and accuracy on some pairs."""
+        objective = self.accelerator.unwrap_model(self.objective, keep_fp32_wrapper=True)
+        return measure(objective, pairs, self.recipe.training.batch_tokens, self.accelerator)
+
+    def measure_bleu(self, pairs: Sequence[Pair], generation: dict[str, Any]) -> tuple[dict[str, float], str]:
+        """Give BLEU by direction, and its signature."""
+        data = self.recipe.data
+        return measure_bleu(
+            self.model, self.tokenizer, pairs, data.languages, data.bidirectional, generation, self.accelerator
+        )
+
+    def save_model(self, folder: Path) -> None:
+        """Save model and tokenizer as transformers does, without its progress bar."""
+        shown = logging.is_progress_bar_enabled()
+        logging.disable_progress_bar()
+        try:
+            self.model.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+        finally:
+            if shown:
+                logging.enable_progress_bar()
+
+    def save(self, position: Position) -> None:
+        """Write a checkpoint, from the first process; the others wait."""
+        if self.accelerator.is_main_process:
+            scaler = self.accelerator.scaler
+            state = {
+                "optimizer": self.optimizer.state_dict(),
+                "scaler": scaler.state_dict() if scaler is not None else None,
+            }
+            self.checkpoints.save(position, self.save_model, state)
+        self.accelerator.wait_for_everyone()
+
+
+def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
+    """Read the data, make or load tokenizer, model and optimiser, and find the position to start from."""
+    accelerator = build_accelerator(recipe.training.precision)
+    checkpoints = Checkpoints(output / "checkpoints", recipe.training.checkpoint_every, recipe.training.average)
+    corpora = read_corpora(recipe.data, recipe.folder, recipe.seed)
+    languages = recipe.data.languages if recipe.data.bidirectional else None
+    max_length = recipe.model.max_positions
+    with accelerator.main_process_first():
+        if accelerator.is_main_process:
+            _open_folder(recipe, output, checkpoints)
+        tokenizer = _tokenizer(recipe, output, corpora, accelerator.is_main_process, checkpoints)
+    train, train_pairs = encode_pairs(corpora.train, tokenizer, max_length, languages)
+    dev, dev_pairs = encode_pairs(corpora.dev, tokenizer, max_length, languages)
+    test, test_pairs = encode_pairs(corpora.test, tokenizer, max_length, languages) if corpora.test else (None, [])
+
+    steps = checkpoints.steps()
+    position = checkpoints.position(steps[-1]) if steps else Position(data=train.fingerprint())
+    if position.data != train.fingerprint():
+        raise InputError(f"The training text is no longer that of the run in {output}: train into another folder.")
+    torch.manual_seed(recipe.seed)
+    model = ARCHITECTURES[recipe.architecture].build(recipe.model, tokenizer)
+    if steps:
+        load_weights(model, checkpoints.weights(steps[-1:]))
+    model.to(accelerator.device)
+    objective, optimizer = accelerator.prepare(
+        Objective(model, recipe.training.label_smoothing), build_optimizer(model, recipe.training)
+    )
+    if steps:
+        state = checkpoints.optimizer_state(steps[-1])
+        optimizer.load_state_dict(state["optimizer"])
+        if accelerator.scaler is not None and state["scaler"] is not None:
+            accelerator.scaler.load_state_dict(state["scaler"])
+    run = Run(
+        recipe=recipe,
+        output=output,
+        accelerator=accelerator,
+        tokenizer=tokenizer,
+        model=model,
+        objective=objective,
+        optimizer=optimizer,
+        train=train,
+        dev=dev,
+        test=test,
+        dev_pairs=dev_pairs,
+        test_pairs=test_pairs,
+        checkpoints=checkpoints,
+        position=position,
+        journal=Journal(output, position.step, quiet) if accelerator.is_main_process else None,
+    )
+    _introduce(run, corpora, too_long=len(corpora.train) - len(train_pairs))
+    return run
+
+
+def build_accelerator(precision: str) -> Accelerator:
+    """Build the Accelerator of this process; `auto` takes 16 bits where the device computes faster with them."""
+    on_cpu = parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.accelerator.is_available()
+    device = PartialState(cpu=on_cpu).device
+    if precision == "auto":
+        precision = _fast_precision(device)
+    AcceleratorState._reset_state()  # an earlier run of this process may have had another precision
+    return Accelerator(cpu=on_cpu, mixed_precision=PRECISIONS[precision])
+
+
+def _fast_precision(device: torch.device) -> str:
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+    if device.type == "cpu" and torch.cpu._is_amx_tile_supported():
+        return "bfloat16"
+    return "float32"
+
+
+def _open_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> None:
+    """Make the folder, or check that the run in it is of the same recipe."""
+    path = output / RECIPE
+    if path.exists():
+        for key, (there, here) in _differences(json.loads(path.read_text(encoding="utf-8")), _plain(recipe)).items():
+            if key not in MAY_CHANGE:
+                raise InputError(
+                    f"{output} holds a run with {key} = {there!r}, and the recipe has {here!r}: "
+                    "train into another folder, or remove that one."
+                )
+    elif output.exists() and any(output.iterdir()):
+        raise InputError(f"{output} is not empty and holds no training run: train into another folder.")
+    with explained_write_errors(output, checkpoints):
+        checkpoints.folder.mkdir(parents=True, exist_ok=True)
+        checkpoints.clear_unfinished()
+        write_text(path, json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n")
+
+
+def _plain(recipe: Recipe) -> dict[str, Any]:
+    return json.loads(json.dumps(recipe.to_dict()))
+
+
+def _differences(there: Any, here: Any, key: str = "") -> dict[str, tuple[Any, Any]]:
+    """List the keys, as `a.b`, that differ between two nested mappings."""
+    if not (isinstance(there, dict) and isinstance(here, dict)):
+        return {} if there == here else {key: (there, here)}
+    found: dict[str, tuple[Any, Any]] = {}
+    for name in [*there, *(name for name in here if name not in there)]:
+        found |= _differences(there.get(name), here.get(name), f"{key}.{name}" if key else name)
+    return found
+
+
+def _tokenizer(recipe: Recipe, output: Path, corpora: Corpora, is_main: bool, checkpoints: Checkpoints) -> Any:
+    """Train the tokenizer into the folder, unless it is there."""
+    if is_main and not (output / "tokenizer_config.json").exists():
+        sentences = (sentence for pair in corpora.train for sentence in pair)
+        languages = recipe.data.languages if recipe.data.bidirectional else ()
+        tokenizer = train_tokenizer(sentences, recipe.tokenizer.vocabulary, recipe.model.max_positions, languages)
+        with explained_write_errors(output, checkpoints):
+            publish(tokenizer.save_pretrained, output, last="tokenizer_config.json")
+    return AutoTokenizer.from_pretrained(output)
+
+
+def _introduce(run: Run, corpora: Corpora, too_long: int) -> None:
+    """Say what is about to be trained, on what."""
+    parameters = sum(parameter.numel() for parameter in run.trained_parameters)
+    left_out = f", {too_long:,} with more than {run.recipe.model.max_positions} pieces" if too_long else ""
+    run.say(corpora.summary() + left_out)
+    run.say(
+        f"{run.recipe.architecture} of {parameters:,} parameters, {len(run.tokenizer):,} pieces, "
+        f"{run.accelerator.num_processes} x {run.accelerator.device.type}, {run.accelerator.mixed_precision}"
+    )
+    if run.position.step:
+        run.say(f"Going on after step {run.position.step:,}.")
+    else:
+        run.record("data", 0, {"train": len(run.train), "dev": len(run.dev), "left out": corpora.skipped})
+
+
+def versions() -> dict[str, str]:
+    """List the versions that a result depends on."""
+    return {name: version(name) for name in ("torch", "transformers", "accelerate", "tokenizers", "sacrebleu")}

@@ -1,0 +1,72 @@
+"""Training a tokenizer: byte-pair encoding (Sennrich et al. 2016), one vocabulary for both languages.
+
+Words are kept: a piece never crosses white space, and a punctuation mark is a piece of its own. The result is a
+transformers tokenizer with character offsets; source and target both end with `</s>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+from sightline.errors import InputError
+
+PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
+WORD_START = "▁"
+# Apostrophes and hyphens stay in their word.
+PUNCTUATION = rf"[^\p{{L}}\p{{M}}\p{{N}}'’{WORD_START}-]"
+MIN_FREQUENCY = 2
+
+
+def language_token(language: str) -> str:
+    """Name the token that begins a source and says which language to translate into."""
+    return f">>{language}<<"
+
+
+def train_tokenizer(
+    sentences: Iterable[str], size: int, max_length: int, languages: Sequence[str] = ()
+) -> PreTrainedTokenizerFast:
+    """Train a vocabulary of at most `size` pieces; with `languages` it has a token for each."""
+    codes = [language_token(language) for language in languages]
+    tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(replacement=WORD_START, prepend_scheme="always", split=True),
+            pre_tokenizers.Split(Regex(PUNCTUATION), "isolated"),
+        ]
+    )
+    tokenizer.decoder = decoders.Metaspace(replacement=WORD_START, prepend_scheme="always")
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=MIN_FREQUENCY,
+        special_tokens=[PAD, END, UNKNOWN, *codes],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(sentences, trainer)
+    if tokenizer.get_vocab_size() > size:
+        raise InputError(
+            f"A vocabulary of {size:,} is too small: the text's characters alone take "
+            f"{tokenizer.get_vocab_size():,} pieces. Raise tokenizer.vocabulary."
+        )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A {END}",
+        pair=f"$A {END} $B {END}",
+        special_tokens=[(END, tokenizer.token_to_id(END))],
+    )
+    options: dict[str, Any] = {"extra_special_tokens": codes} if codes else {}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        unk_token=UNKNOWN,
+        model_max_length=max_length,
+        model_input_names=["input_ids", "attention_mask"],
+        clean_up_tokenization_spaces=False,
+        **options,
+    )
