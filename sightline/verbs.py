@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, overload
 
 from sightline.attribution import Attribution
@@ -16,11 +17,10 @@ from sightline.methods.scored import to_attributions
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
+from sightline.models.memory import positions_that_fit
 from sightline.text.batches import map_in_batches
 from sightline.text.words import Text
 
-# A batch this large keeps two cores busy; more only costs memory.
-MAX_BATCH_TOKENS = 2048
 MAX_BATCH_SIZE = 64
 # So many texts are held at a time, to be sorted by length.
 WINDOW = 1024
@@ -108,7 +108,12 @@ def _explain_pairs(
         model.encode(source, target, name=f"source {number}") for number, (source, target) in enumerate(pairs, 1)
     )
     return map_in_batches(
-        examples, explain_batch, len, max_tokens=MAX_BATCH_TOKENS, max_size=MAX_BATCH_SIZE, window=WINDOW
+        examples,
+        explain_batch,
+        len,
+        max_positions=partial(positions_that_fit, model),
+        max_size=MAX_BATCH_SIZE,
+        window=WINDOW,
     )
 
 

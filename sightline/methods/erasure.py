@@ -16,11 +16,12 @@ from torch import Tensor
 
 from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError, unknown_name
-from sightline.methods.gradients import POSITIONS_PER_PASS, columns_of, sides_of
+from sightline.methods.gradients import columns_of, sides_of
 from sightline.methods.outputs import OutputSettings, find_foils, output_numbers
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
+from sightline.models.memory import positions_that_fit
 
 WAYS = ("delete", "zero", "mask", "unknown")
 
@@ -127,7 +128,8 @@ def _compare(
     width = max((variant.column for variant in all_variants), default=0) + 1
     columns = batch.ids.shape[1] if batch.decoder_ids is None else batch.ids.shape[1] + batch.decoder_ids.shape[1]
     scores = whole.new_zeros(*whole.shape, max(width, columns))
-    at_a_time = max(1, POSITIONS_PER_PASS // max(len(example) for example in batch.examples))
+    length = max(len(example) for example in batch.examples)
+    at_a_time = max(1, positions_that_fit(model, length) // length)
     for start in range(0, len(all_variants), at_a_time):
         chosen = all_variants[start : start + at_a_time]
         numbers = numbers_of(chosen)  # (variant, target)

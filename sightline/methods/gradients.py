@@ -22,13 +22,12 @@ from sightline.methods.paths import BASELINES, Path, SmoothSettings, smooth_path
 from sightline.methods.scored import Columns, Scored
 from sightline.models.examples import Batch, repeated
 from sightline.models.loaded import LoadedModel
+from sightline.models.memory import gradient_positions_that_fit
 
 NORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "l1": lambda gradient: gradient.abs().mean(-1),
     "l2": lambda gradient: gradient.norm(dim=-1),
 }
-# So many positions in one pass keep two cores busy; a small batch carries several points or products at a time.
-POSITIONS_PER_PASS = 512
 
 Reduce = Callable[[Tensor, Tensor], Tensor]
 
@@ -147,7 +146,7 @@ def average_gradients(
     if model.task == "represent":
         raise InputError(f"{type(model.module).__name__} has no output to explain: use attention or norms.")
     points = range(len(path.weights))
-    at_a_time = max(1, POSITIONS_PER_PASS // batch.ids.numel())
+    at_a_time = max(1, gradient_positions_that_fit(model, batch.ids.shape[1]) // batch.ids.numel())
     total: Tensor | None = None
     for start in range(0, len(points), at_a_time):
         chosen = points[start : start + at_a_time]
@@ -204,7 +203,7 @@ def _gradients_at(
         for outputs, states in _shortened_passes(model, several):
             positions, real = (tensor[:, outputs].T for tensor in (several.rows, several.row_mask))
             by = [leaves[side] for side in sides]
-            for slopes in vector_jacobian_products(states, by, cotangents, positions, real):
+            for slopes in vector_jacobian_products(model, states, by, cotangents, positions, real):
                 columns = [
                     F.pad(reduce(slope, directions[side]), (0, widths[side] - slope.shape[-2]))
                     for side, slope in zip(sides, slopes, strict=True)
@@ -235,6 +234,7 @@ def _shortened_passes(model: LoadedModel, batch: Batch) -> Iterator[tuple[range,
 
 
 def vector_jacobian_products(
+    model: LoadedModel,
     states: Float[Tensor, "batch position width"],
     leaves: list[Tensor],
     cotangents: Float[Tensor, "batch longer width"],
@@ -245,7 +245,7 @@ def vector_jacobian_products(
 
     Output k of an example enters the states at `positions[k]`, with the cotangent that stands there.
     """
-    at_a_time = max(1, POSITIONS_PER_PASS // states[..., 0].numel())
+    at_a_time = max(1, gradient_positions_that_fit(model, states.shape[1]) // states[..., 0].numel())
     examples = torch.arange(states.shape[0], device=states.device)
     for chosen, kept in zip(positions.split(at_a_time), real.split(at_a_time), strict=True):
         count = len(chosen)

@@ -64,7 +64,7 @@ def _of_outputs(
         positions = batch.rows.T  # (output, batch)
         rows = [
             NORMS[settings.norm](slopes)
-            for (slopes,) in vector_jacobian_products(states, [leaf], cotangents, positions, batch.row_mask.T)
+            for (slopes,) in vector_jacobian_products(model, states, [leaf], cotangents, positions, batch.row_mask.T)
         ]
     return torch.cat(rows).transpose(0, 1) * batch.mask[:, None]
 
@@ -85,14 +85,14 @@ def _of_states(
             cotangents = states.detach() / states.detach().norm(dim=-1, keepdim=True).clamp(min=1e-12)
             rows = [
                 NORMS[settings.norm](slopes)
-                for (slopes,) in vector_jacobian_products(states, leaves, cotangents, positions, batch.mask.T)
+                for (slopes,) in vector_jacobian_products(model, states, leaves, cotangents, positions, batch.mask.T)
             ]
             scores = torch.cat(rows)
         else:
             squares = torch.zeros(())
             for unit in torch.eye(states.shape[-1], device=states.device, dtype=states.dtype):
                 cotangents = unit.expand_as(states)
-                products = vector_jacobian_products(states, leaves, cotangents, positions, batch.mask.T)
+                products = vector_jacobian_products(model, states, leaves, cotangents, positions, batch.mask.T)
                 squares = squares + torch.cat([slopes.square().sum(-1) for (slopes,) in products])
             scores = squares.sqrt()
     return scores.transpose(0, 1) * batch.mask[:, None]

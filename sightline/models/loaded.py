@@ -49,11 +49,12 @@ class EncoderOutput:
 class LoadedModel:
     """A model with its tokenizer. Made by `sightline.load`."""
 
-    def __init__(self, module: Any, tokenizer: Any, task: Task, prompt: Prompt) -> None:
+    def __init__(self, module: Any, tokenizer: Any, task: Task, prompt: Prompt, max_memory: int) -> None:
         self.module = module
         self.tokenizer = tokenizer
         self.task = task
         self.prompt = prompt
+        self.max_memory = max_memory
 
     def __repr__(self) -> str:
         return f"LoadedModel({type(self.module).__name__}, task={self.task!r}, device={str(self.device)!r})"

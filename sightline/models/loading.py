@@ -18,6 +18,7 @@ from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.conv import ConvForConditionalGeneration
 from sightline.models.loaded import LoadedModel, Prompt, Task
 from sightline.models.lstm import LstmForConditionalGeneration
+from sightline.models.memory import read_size
 
 # How the name of a model's class tells what it does; the first that fits counts.
 TASKS: tuple[tuple[str, Task], ...] = (
@@ -58,12 +59,13 @@ def load(
     target_lang: str | None = None,
     prefix: str = "",
     chat: bool = False,
+    max_memory: int | str = "2GB",
 ) -> LoadedModel:
     """Load a model so that every method can ask it.
 
     `model` is a Hugging Face name, a folder or a model object (then with its tokenizer). Languages are for
     multilingual translation models, `prefix` is put before every source (T5), `chat` wraps the source in the
-    tokenizer's chat template.
+    tokenizer's chat template. `max_memory` bounds what a method holds beside the model itself.
     """
     if isinstance(model, LoadedModel):
         return model
@@ -83,7 +85,7 @@ def load(
     prompt = _prompt(tokenizer, source_lang, target_lang, prefix, chat)
     if isinstance(model, str | os.PathLike):
         module.eval()
-    return LoadedModel(module, tokenizer, task, prompt)
+    return LoadedModel(module, tokenizer, task, prompt, read_size(max_memory))
 
 
 def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:

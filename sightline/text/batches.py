@@ -10,16 +10,17 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def batches_by_length(lengths: Sequence[int], max_tokens: int, max_size: int) -> list[list[int]]:
+def batches_by_length(lengths: Sequence[int], max_positions: Callable[[int], int], max_size: int) -> list[list[int]]:
     """Group indices so that examples of like length stand together.
 
-    A batch has at most `max_tokens` positions, padding included, and `max_size` examples; a longer one stands alone.
+    A batch of examples of length n has at most `max_positions(n)` positions, padding included, and `max_size` examples;
+    a longer example stands alone.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
         # The lengths rise, so that this example's length is the width of the whole batch.
-        full = not batches or len(batches[-1]) == max_size or (len(batches[-1]) + 1) * lengths[index] > max_tokens
-        if full:
+        length = lengths[index]
+        if not batches or len(batches[-1]) == max_size or (len(batches[-1]) + 1) * length > max_positions(length):
             batches.append([])
         batches[-1].append(index)
     return batches
@@ -30,7 +31,7 @@ def map_in_batches(
     function: Callable[[list[Item]], Sequence[Result]],
     length: Callable[[Item], int],
     *,
-    max_tokens: int,
+    max_positions: Callable[[int], int],
     max_size: int,
     window: int,
 ) -> Iterator[Result]:
@@ -41,7 +42,7 @@ def map_in_batches(
     remaining = iter(items)
     while held := list(itertools.islice(remaining, window)):
         results: dict[int, Result] = {}
-        for batch in batches_by_length([length(item) for item in held], max_tokens, max_size):
+        for batch in batches_by_length([length(item) for item in held], max_positions, max_size):
             for index, result in zip(batch, function([held[i] for i in batch]), strict=True):
                 results[index] = result
         yield from (results[i] for i in range(len(held)))

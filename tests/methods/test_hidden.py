@@ -40,7 +40,7 @@ def test_inputs_for_states(name: str, toward: str) -> None:
     def states_of(embedding: torch.Tensor) -> torch.Tensor:
         hook = module.register_forward_hook(lambda *_: embedding / scale)
         try:
-            return model.run_encoder(batch)[0]
+            return model.run_encoder(batch).states[0]
         finally:
             hook.remove()
 

@@ -10,7 +10,7 @@ LENGTHS = st.lists(st.integers(1, 50), max_size=60)
 
 @given(LENGTHS, st.integers(1, 100), st.integers(1, 8))
 def test_every_example_once_within_bounds(lengths: list[int], max_tokens: int, max_size: int) -> None:
-    batches = batches_by_length(lengths, max_tokens, max_size)
+    batches = batches_by_length(lengths, lambda _: max_tokens, max_size)
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
     for batch in batches:
         width = max(lengths[i] for i in batch)
@@ -27,7 +27,9 @@ def test_results_come_in_order_and_a_window_is_enough(lengths: list[int], window
             held.append(length)
             yield length
 
-    results = map_in_batches(items(), lambda batch: [-x for x in batch], int, max_tokens=64, max_size=4, window=window)
+    results = map_in_batches(
+        items(), lambda batch: [-x for x in batch], int, max_positions=lambda _: 64, max_size=4, window=window
+    )
     for number, result in enumerate(results):
         assert result == -lengths[number]
         assert len(held) <= (number // window + 1) * window

@@ -62,7 +62,9 @@ def test_a_tokenizer_that_joins_words_is_refused() -> None:
     from transformers import PreTrainedTokenizerFast
 
     joined = Tokenizer(models.BPE(unk_token="?"))  # no pre-tokenizer: pieces cross white space
-    joined.train_from_iterator(["of the of the of the"] * 50, trainers.BpeTrainer(special_tokens=["?"], show_progress=False))
+    joined.train_from_iterator(
+        ["of the of the of the"] * 50, trainers.BpeTrainer(special_tokens=["?"], show_progress=False)
+    )
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=joined, unk_token="?")
     with pytest.raises(InputError, match="across a word boundary"):
         encode(tokenizer, [word_part(("of", "the"))])
