@@ -199,6 +199,37 @@ def _start(occurrences, k, tension):
     return math.exp(-tension * away), i * m // n, away, step
 
 
+@njit(cache=True)
+@no_type_check
+def weigh_evidence(
+    target_ids: Int32[np.ndarray, " token"],
+    bin_of_token: Int32[np.ndarray, " token"],
+    word_priors: Float64[np.ndarray, " bin"],
+    null_priors: Float64[np.ndarray, " bin"],
+    null: Float64[np.ndarray, " word"],
+    evidence: Float64[np.ndarray, " token"],
+    distance: Float64[np.ndarray, " token"],
+    null_counts: Float64[np.ndarray, " word"],
+    bin_weights: Float64[np.ndarray, " bin"],
+) -> tuple[float, float]:
+    """Turn the evidence for each target word, in place, into the factor that makes posteriors of its links.
+
+    The prior of link (i, j) is w_ij times the word prior of j's bin. Gathers the expected counts of NULL and, for
+    each bin, those of the other words; returns the mean log-likelihood and the expected sum of |i/n - j/m|.
+    """
+    log_likelihood, expected_distance = 0.0, 0.0
+    for token in range(len(target_ids)):
+        word, bin = target_ids[token], bin_of_token[token]
+        of_null = null_priors[bin] * null[word]
+        likelihood = word_priors[bin] * evidence[token] + of_null
+        log_likelihood += math.log(likelihood)
+        null_counts[word] += of_null / likelihood
+        bin_weights[bin] += 1.0 - of_null / likelihood
+        evidence[token] = word_priors[bin] / likelihood
+        expected_distance += distance[token] * evidence[token]
+    return log_likelihood / len(target_ids), expected_distance
+
+
 @njit(parallel=True, cache=True)
 @no_type_check
 def replace_rows(

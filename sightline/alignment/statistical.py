@@ -34,6 +34,7 @@ from sightline.alignment.expectation import (
     gather_evidence,
     replace_rows,
     share_work,
+    weigh_evidence,
 )
 from sightline.alignment.lexicon import Lexicon, find_value, number_words
 from sightline.alignment.links import Alignment
@@ -212,7 +213,10 @@ def train_aligner(bitext: Bitext, model: str = "diagonal", iterations: int = 5) 
 def _train(
     bitext: Bitext, iterations: int, tension: float, null_prior: float | None, alpha: float
 ) -> StatisticalAligner:
-    """Run expectation-maximisation from uniform translation probabilities."""
+    """Run expectation-maximisation from uniform translation probabilities.
+
+    Memory: 8 bytes for each pair of words that ever met, 24 for each source and 24 for each target word of the text.
+    """
     target, vocabulary = bitext.target, len(bitext.target.vocabulary)
     occurrences = find_occurrences(bitext)
     shares = share_work(bitext, occurrences)
@@ -221,24 +225,22 @@ def _train(
 
     probabilities = np.full(len(targets), 1 / vocabulary, np.float32)
     null = np.full(vocabulary, 1 / vocabulary)
-    null_priors = np.repeat(_null_priors(null_prior, bitext.source.lengths), target.lengths)
+    null_priors = _null_priors(null_prior, bins.source_length)
     evidence, distance = np.empty(len(target.ids)), np.empty(len(target.ids))
     log_likelihoods = []
     for _ in range(iterations):
         table = (target.ids, occurrences, shares, starts, targets, probabilities, vocabulary, tension)
         gather_evidence(*table, evidence, distance)
-        word_priors = (1 - null_priors) / normalisers(bins, tension)[bins.of_token]
-        null_evidence = null_priors * null[target.ids]
-        likelihood = word_priors * evidence + null_evidence
-        log_likelihoods.append(float(np.log(likelihood).mean()))
-
-        scale = word_priors / likelihood
-        replace_rows(*table, scale, alpha)
-        null_posteriors = null_evidence / likelihood
-        estimate(np.bincount(target.ids, null_posteriors, vocabulary), alpha, null)
+        word_priors = (1 - null_priors) / normalisers(bins, tension)
+        null_counts, bin_weights = np.zeros(vocabulary), np.zeros(len(bins.position))
+        log_likelihood, expected_distance = weigh_evidence(
+            target.ids, bins.of_token, word_priors, null_priors, null, evidence, distance, null_counts, bin_weights
+        )
+        log_likelihoods.append(log_likelihood)
+        replace_rows(*table, evidence, alpha)
+        estimate(null_counts, alpha, null)
         if tension:
-            weights = np.bincount(bins.of_token, 1 - null_posteriors, len(bins.position))
-            tension = fit_tension(bins, weights, float(distance @ scale), tension)
+            tension = fit_tension(bins, bin_weights, expected_distance, tension)
     lexicon = Lexicon(bitext.source.vocabulary, target.vocabulary, starts, targets, probabilities)
     return StatisticalAligner(
         lexicon.pruned(UNSEEN), null.astype(np.float32), tension, null_prior, tuple(log_likelihoods)

@@ -28,10 +28,11 @@ from itertools import chain, islice, pairwise, zip_longest
 from typing import NamedTuple, no_type_check
 
 import numpy as np
+from jaxtyping import Float64, Int64
 from numba import njit
 
 from sightline.alignment.formats import Path, read_alignments
-from sightline.alignment.links import Alignment, Link
+from sightline.alignment.links import Alignment
 from sightline.errors import InputError, unknown_name
 
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))  # (target, source)
@@ -135,55 +136,63 @@ def _refuse_flipped(pairs: list[tuple[Alignment, Alignment]], reverse_name: Path
 
 
 def _join(pairs: list[tuple[Alignment, Alignment]], rule: Rule) -> Iterator[Alignment]:
-    forward, forward_starts = _flatten([forward for forward, _ in pairs])
-    reverse, reverse_starts = _flatten([reverse for _, reverse in pairs])
-    joined, starts = _join_links(forward, forward_starts, reverse, reverse_starts, *rule)
-    for (one, other), (begin, end) in zip(pairs, pairwise(starts.tolist()), strict=True):
-        links: Iterable[Link] = map(tuple, joined[begin:end].tolist())
-        ours, theirs = one.confidences, other.confidences
+    forward, reverse = _flatten([one for one, _ in pairs]), _flatten([other for _, other in pairs])
+    links, confidences, starts = (column.tolist() for column in _join_links(forward, reverse, *rule))
+    for (one, other), (begin, end) in zip(pairs, pairwise(starts), strict=True):
         yield Alignment(
-            {link: (ours.get(link, 0.0) + theirs.get(link, 0.0)) / 2 for link in links},
+            dict(zip(map(tuple, links[begin:end]), confidences[begin:end], strict=True)),
             source_length=one.source_length if other.source_length is None else other.source_length,
             target_length=one.target_length if other.target_length is None else other.target_length,
         )
 
 
-def _flatten(alignments: list[Alignment]) -> tuple[np.ndarray, np.ndarray]:
-    """Give all links, one row each, and where those of each alignment start."""
+class FlatLinks(NamedTuple):
+    """The links of many alignments, one row each, and where those of each alignment start."""
+
+    links: Int64[np.ndarray, "link 2"]
+    confidences: Float64[np.ndarray, " link"]
+    starts: Int64[np.ndarray, " alignment_1"]
+
+
+def _flatten(alignments: list[Alignment]) -> FlatLinks:
     starts = np.cumsum([0] + [len(alignment) for alignment in alignments])
     indices = chain.from_iterable(chain.from_iterable(alignments))
     links = np.fromiter(indices, np.int64, 2 * starts[-1]).reshape(-1, 2)
     if links.size and links.max() >= LONGEST_SENTENCE:
         raise InputError(f"A link has the word {links.max()}: sentences may have {LONGEST_SENTENCE:,} words at most.")
-    return links, starts
+    values = chain.from_iterable(alignment.confidences.values() for alignment in alignments)
+    return FlatLinks(links, np.fromiter(values, np.float64, starts[-1]), starts)
 
 
 @njit(cache=True)
 @no_type_check
-def _join_links(forward, forward_starts, reverse, reverse_starts, start, grow, finish):
-    joined = np.empty((len(forward) + len(reverse), 2), np.int64)
-    starts = np.zeros_like(forward_starts)
+def _join_links(forward, reverse, start, grow, finish):
+    links = np.empty((len(forward.links) + len(reverse.links), 2), np.int64)
+    confidences = np.empty(len(links))
+    starts = np.zeros_like(forward.starts)
     size = 0
     for pair in range(len(starts) - 1):
-        ours = forward[forward_starts[pair] : forward_starts[pair + 1]]
-        theirs = reverse[reverse_starts[pair] : reverse_starts[pair + 1]]
         sources, targets = 1, 1
-        for links in (ours, theirs):
-            for k in range(len(links)):
-                sources, targets = max(sources, links[k, 0] + 1), max(targets, links[k, 1] + 1)
+        for direction in (forward, reverse):
+            for k in range(direction.starts[pair], direction.starts[pair + 1]):
+                sources = max(sources, direction.links[k, 0] + 1)
+                targets = max(targets, direction.links[k, 1] + 1)
         matrix = np.zeros((targets, sources), np.uint8)
-        for k in range(len(ours)):
-            matrix[ours[k, 1], ours[k, 0]] |= FORWARD
-        for k in range(len(theirs)):
-            matrix[theirs[k, 1], theirs[k, 0]] |= REVERSE
+        confidence = np.zeros((targets, sources))
+        for direction, mark in ((forward, FORWARD), (reverse, REVERSE)):
+            for k in range(direction.starts[pair], direction.starts[pair + 1]):
+                source, target = direction.links[k]
+                matrix[target, source] |= mark
+                confidence[target, source] += direction.confidences[k] / 2
         _choose(matrix, start, grow, finish)
         for source in range(sources):
             for target in range(targets):
                 if matrix[target, source] & CHOSEN:
-                    joined[size, 0], joined[size, 1] = source, target
+                    links[size, 0], links[size, 1] = source, target
+                    confidences[size] = confidence[target, source]
                     size += 1
         starts[pair + 1] = size
-    return joined[:size], starts
+    return links[:size], confidences[:size], starts
 
 
 @njit(cache=True)
@@ -207,20 +216,21 @@ def _choose(matrix, start, grow, finish):
                 if matrix[target, source] & CHOSEN:
                     for target_step, source_step in NEIGHBOURS:
                         t, s = target + target_step, source + source_step
-                        if 0 <= t < targets and 0 <= s < sources:
-                            added |= _admit(matrix, t, s, FORWARD | REVERSE, source_free, target_free, grow)
+                        if 0 <= t < targets and 0 <= s < sources and matrix[t, s]:
+                            added |= _admit(matrix, t, s, source_free, target_free, grow)
     if finish != NEVER:
         for direction in (FORWARD, REVERSE):
             for target in range(targets):
                 for source in range(sources):
-                    _admit(matrix, target, source, direction, source_free, target_free, finish)
+                    if matrix[target, source] & direction:
+                        _admit(matrix, target, source, source_free, target_free, finish)
 
 
 @njit(cache=True)
 @no_type_check
-def _admit(matrix, target, source, direction, source_free, target_free, condition):
-    """Choose a link that one of the directions has, if its words are free as the condition asks."""
-    if not matrix[target, source] & direction or matrix[target, source] & CHOSEN:
+def _admit(matrix, target, source, source_free, target_free, condition):
+    """Choose a link, if it is not yet chosen and its words are as free as the condition asks."""
+    if matrix[target, source] & CHOSEN:
         return False
     if source_free[source] + target_free[target] < condition:
         return False

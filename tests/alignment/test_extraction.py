@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -121,6 +121,7 @@ def test_nothing_to_align(extraction):
 
 
 @pytest.mark.parametrize("extraction", EXTRACTIONS)
+@settings(max_examples=40)
 @given(scores=arrays(np.float32, (4, 5), elements=st.floats(-100, 100, width=32)))
 def test_links_are_of_real_words_with_confidences(extraction, scores):
     found = extract_alignment(attribution(scores), extraction)
@@ -128,6 +129,7 @@ def test_links_are_of_real_words_with_confidences(extraction, scores):
     assert all(0 <= confidence <= 1 for confidence in found.confidences.values())
 
 
+@settings(max_examples=40)
 @given(scores=arrays(np.float32, (4, 5), elements=st.floats(0, 100, width=32)))
 def test_ways_that_contain_each_other(scores):
     def found(extraction):

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.alignment.error_rate import score_alignments
@@ -56,6 +56,7 @@ def join_by_the_book(forward, reverse, rule):
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.startswith("grow")])
+@settings(max_examples=50)
 @given(forward=LINKS, reverse=LINKS)
 def test_as_the_book_says(rule, forward, reverse):
     joined = symmetrize(Alignment(forward), Alignment(reverse), rule)
@@ -72,6 +73,7 @@ def test_every_rule_lies_between_intersection_and_union(forward, reverse):
     assert joined["grow-diag-strict"] <= joined["grow-diag-final-strict"]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(LINKS, LINKS), max_size=5))
 def test_many_pairs_are_joined_as_one_by_one(pairs):
     forward, reverse = ([Alignment(pair[side]) for pair in pairs] for side in (0, 1))
