@@ -11,6 +11,11 @@ from importlib import import_module
 
 # Idle OpenMP threads would spin and slow everything else down; torch reads this when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# What goes wrong is told once, by us; bars are for people, not for files.
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+os.environ.setdefault("HF_HUB_VERBOSITY", "error")
+if not sys.stderr.isatty():
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 import typer
 from rich.console import Console

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sightline.cli.settings import read_settings
+from sightline.errors import InputError
 
 
 def explain(
@@ -33,16 +34,24 @@ def explain(
     """
     import sightline
 
+    settings = read_settings(setting)
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix, chat=chat)
-    why = sightline.explain(loaded, source, target, method=method, **read_settings(setting))
+    why = sightline.explain(loaded, source, target, method=method, **settings)
     why = why if pieces else why.words()
     if html is not None:
-        html.write_text(why.to_html(), encoding="utf-8")
+        _write(html, why.to_html())
     if json is not None:
         text = json_module.dumps(why.to_dict(), ensure_ascii=False)
         if str(json) == "-":
             sys.stdout.write(text + "\n")
         else:
-            json.write_text(text + "\n", encoding="utf-8")
+            _write(json, text + "\n")
     if not quiet and str(json) != "-":
         why.show()
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
