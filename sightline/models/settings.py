@@ -19,6 +19,7 @@ class SettingsConfig(PreTrainedConfig):
     """A Hugging Face configuration with the fields, the defaults and the checks of a settings class."""
 
     settings_class: ClassVar[type]
+    __no_type_check__ = True  # at run time: the constructor also takes the settings, which are no fields of this class
 
     def __post_init__(self, **kwargs: Any) -> None:
         given = {field.name: kwargs.pop(field.name) for field in fields(self.settings_class) if field.name in kwargs}
