@@ -55,8 +55,8 @@ class Lexicon:
 
     def normalized(self) -> Lexicon:
         """Make every row sum to 1: Trans(o | i) = C_io / sum_o' C_io' (Snell et al. eq. 17)."""
-        totals = np.add.reduceat(self.values, self.starts[:-1])
-        return replace(self, values=self.values / np.repeat(totals, np.diff(self.starts)))
+        totals = np.bincount(self._rows, self.values, len(self.source_vocabulary))
+        return replace(self, values=self.values / totals[self._rows])
 
     def align_softly(self, source: Words, target: Words) -> Float64[np.ndarray, "target source"]:
         """Share each target word among the source words, in proportion to the table (Snell et al. eq. 18-19).
@@ -76,9 +76,13 @@ class Lexicon:
     def dense(self) -> Float64[np.ndarray, "source target"]:
         """Give the whole table; for small vocabularies."""
         table = np.zeros((len(self.source_vocabulary), len(self.target_vocabulary)))
-        rows = np.repeat(np.arange(len(self.source_vocabulary)), np.diff(self.starts))
-        table[rows, self.targets] = self.values
+        table[self._rows, self.targets] = self.values
         return table
+
+    @property
+    def _rows(self) -> Int64[np.ndarray, " entry"]:
+        """Give the source word of each entry."""
+        return np.repeat(np.arange(len(self.source_vocabulary)), np.diff(self.starts))
 
 
 def count_table(bitext: Bitext) -> Lexicon:

@@ -258,6 +258,9 @@ def test_count_table_by_definition():
             assert dense[k, o] == pytest.approx(counts[x, y])
             assert table.lookup([x, "unknown"], [y])[0].tolist() == pytest.approx([counts[x, y], 0])
     np.testing.assert_allclose(table.normalized().dense().sum(axis=1), 1.0)
+    few = table.pruned(4.0)
+    np.testing.assert_array_equal(few.dense(), np.where(dense > 4.0, dense, 0))
+    np.testing.assert_allclose(few.normalized().dense().sum(axis=1), few.dense().any(axis=1))
 
 
 def test_count_table_is_one_step_from_uniform():
