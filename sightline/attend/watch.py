@@ -82,14 +82,29 @@ class Watch:
     layers: list[nn.Module] | None
     parts: frozenset[str]
     change: Change | None = None
-    calls: dict[nn.Module, list[Record]] = field(default_factory=dict)
+    keep: Callable[[nn.Module, Record], Any] | None = None
+    calls: dict[nn.Module, list[Any]] = field(default_factory=dict)
 
     def covers(self, layer: nn.Module) -> bool:
         return self.layers is None or any(layer is watched for watched in self.layers)
 
-    def __getitem__(self, layer: nn.Module) -> Record:
-        """Give the last call of a layer."""
-        return self.calls[layer][-1]
+    def add(self, layer: nn.Module, record: Record, first: int | None) -> None:
+        """Keep a record, or what is to be kept of it; the steps of a pass that attends step by step make one record."""
+        calls = self.calls.setdefault(layer, [])
+        if first is None:
+            calls.append(self._kept(layer, record))
+        elif first == 0:
+            calls.append(record)
+        else:
+            calls[-1] = calls[-1].followed_by(record)
+
+    def __getitem__(self, layer: nn.Module) -> Any:
+        """Give what was recorded in the last call of a layer."""
+        return self._kept(layer, self.calls[layer][-1])
+
+    def _kept(self, layer: nn.Module, record: Any) -> Any:
+        # A record made of steps is still whole when it is asked for: nobody knew which step would be the last.
+        return self.keep(layer, record) if self.keep is not None and isinstance(record, Record) else record
 
 
 _active: ContextVar[tuple[Watch, ...]] = ContextVar("sightline_watches", default=())
@@ -103,14 +118,16 @@ def watch(
     layers: Iterable[nn.Module] | None = None,
     record: Iterable[str] = ("weights",),
     change: Change | None = None,
+    keep: Callable[[nn.Module, Record], Any] | None = None,
 ) -> Iterator[Watch]:
     """Record, and perhaps change, what happens in some attention layers of a model, or in all of them.
 
-    Works in training and evaluation, under `generate` (one record per step), nested, and in several threads.
+    `keep(layer, record)` says what to keep of a record, where holding all of it would take too much memory. Works in
+    training and evaluation, under `generate` (one record per step), nested, and in several threads.
     """
     parts = frozenset(record)
     assert parts <= set(PARTS), f"parts are {PARTS}"
-    one = Watch(None if layers is None else list(layers), parts, change)
+    one = Watch(None if layers is None else list(layers), parts, change, keep)
     with _switched(model):
         token = _active.set((*_active.get(), one))
         try:
@@ -130,7 +147,7 @@ def attend(
     sinks: Float[Tensor, " head"] | None = None,
     projection: Projection | None = None,
     dropout: float = 0.0,
-    first: int = 0,
+    first: int | None = None,
 ) -> tuple[Float[Tensor, "batch head target width"], Float[Tensor, "batch head target source"]]:
     """Turn scores into weights and weights into a weighted sum of values: the one seam of all attention.
 
@@ -138,7 +155,7 @@ def attend(
     that attends step by step in one pass says at which target position its rows begin (`first`): they make one record.
     """
     watches = [one for one in _active.get() if one.covers(layer)]
-    call = Call(layer, scores, values, mask, queries, keys, first)
+    call = Call(layer, scores, values, mask, queries, keys, first or 0)
     for one in watches:
         if one.change and one.change.mask:
             mask = one.change.mask(call)
@@ -151,12 +168,7 @@ def attend(
         if one.change and one.change.weights:
             weights = one.change.weights(call, weights)
         seen = {"weights": weights, "queries": queries, "keys": keys, "values": values}
-        record = Record(**{part: seen[part] for part in one.parts})
-        calls = one.calls.setdefault(layer, [])
-        if first:
-            calls[-1] = calls[-1].followed_by(record)
-        else:
-            calls.append(record)
+        one.add(layer, Record(**{part: seen[part] for part in one.parts}), first)
     dropped = F.dropout(weights.to(values.dtype), dropout, training=layer.training)
     return dropped @ values, weights
 

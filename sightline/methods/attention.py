@@ -7,9 +7,9 @@ from functools import partial
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from sightline.attend.watch import watch
+from sightline.attend.watch import Record, watch
 from sightline.errors import InputError, unknown_name
 from sightline.methods.paths import SmoothSettings, smooth_path
 from sightline.methods.scored import Columns, Scored
@@ -58,21 +58,20 @@ def attention(model: LoadedModel, batch: Batch, settings: AttentionSettings) -> 
     """Give the attention weights alpha of each layer, averaged over heads or head by head."""
     reading = read_layers(model, settings)
     path = smooth_path(batch, settings)
+
+    def chosen(_layer: nn.Module, record: Record) -> Tensor:
+        assert record.weights is not None
+        return reading.rows_of(model, batch, choose_head(record.weights, settings.head))
+
     per_layer: list[Tensor] = []
     for point, share in enumerate(path.weights):
         with (
             model.changed_embeddings(source=partial(path.place, point=point, side="source")),
-            watch(model.module, [layer.module for layer in reading.layers]) as seen,
+            watch(model.module, [layer.module for layer in reading.layers], keep=chosen) as seen,
         ):
             model.run(batch)
-        for number, layer in enumerate(reading.layers):
-            weights = seen[layer.module].weights
-            assert weights is not None
-            scores = share * reading.rows_of(model, batch, choose_head(weights, settings.head))
-            if point == 0:
-                per_layer.append(scores)
-            else:
-                per_layer[number] += scores
+        here = [share * seen[layer.module] for layer in reading.layers]
+        per_layer = here if point == 0 else [one + other for one, other in zip(per_layer, here, strict=True)]
     return reading.scored(model, batch, per_layer, head_axis=settings.head == "all")
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from sightline.attend.watch import watch
+from sightline.attend.watch import Record, watch
 from sightline.errors import unknown_name
 from sightline.methods.attention import LayerSettings, choose_head, read_layers
 from sightline.methods.scored import Scored
@@ -47,21 +47,24 @@ def norms(model: LoadedModel, batch: Batch, settings: NormsSettings) -> Scored:
     layer: || sum_h alpha_h(t, j) f_h(x_j) ||    head: || alpha_h(t, j) f_h(x_j) ||    (Kobayashi et al., eq. 4)
     """
     reading = read_layers(model, settings)
-    with watch(model.module, [layer.module for layer in reading.layers], record=("weights", "values")) as seen:
-        model.run(batch)
-    per_layer = []
-    for layer in reading.layers:
-        record = seen[layer.module]
+    by_module = {layer.module: layer for layer in reading.layers}
+
+    def measured(module: nn.Module, record: Record) -> Tensor:
         assert record.weights is not None
         assert record.values is not None
         weights = record.weights
         if settings.of == "vectors":
             weights = torch.ones_like(weights) * batch_mask(batch, weights)
-        gram = gram_matrices(layer, record.values.float())
-        scores = norms_of_sum(weights, gram) if settings.head == "sum" else norms_by_head(weights, gram)
-        if settings.head != "sum":
-            scores = choose_head(scores, settings.head)
-        per_layer.append(reading.rows_of(model, batch, scores))
+        gram = gram_matrices(by_module[module], record.values.float())
+        if settings.head == "sum":
+            scores = norms_of_sum(weights, gram)
+        else:
+            scores = choose_head(norms_by_head(weights, gram), settings.head)
+        return reading.rows_of(model, batch, scores)
+
+    with watch(model.module, by_module, record=("weights", "values"), keep=measured) as seen:
+        model.run(batch)
+    per_layer = [seen[layer.module] for layer in reading.layers]
     return reading.scored(model, batch, per_layer, head_axis=settings.head == "all")
 
 

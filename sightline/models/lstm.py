@@ -159,9 +159,9 @@ class LstmAttention(nn.Module):
         states: Float[Tensor, "batch target width"],
         encoded: Float[Tensor, "batch source encoded_width"],
         mask: Bool[Tensor, "batch source"] | None,
-        first: int = 0,
+        first: int | None = None,
     ) -> Float[Tensor, "batch target width"]:
-        """Give the contexts of decoder states, of which the first stands at target position `first`."""
+        """Give the contexts of all decoder states, or of a step, which stands at target position `first`."""
         keys = encoded[:, None].expand(-1, self.heads, -1, -1)  # (batch, head, source, encoded_width)
         queries = None
         if self.query is None:

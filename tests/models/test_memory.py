@@ -31,5 +31,5 @@ def test_less_memory_means_smaller_passes_and_the_same_numbers(monkeypatch: pyte
     for method in ("attention", "word_saliency", "erasure"):
         one, other = (sightline.explain(m, zoo.SOURCES, zoo.TARGETS, method=method) for m in (roomy, tight))
         for why, again in zip(one, other, strict=True):
-            np.testing.assert_allclose(again.scores, why.scores, atol=1e-5)
+            np.testing.assert_allclose(again.scores, why.scores, rtol=1e-3, atol=1e-5)
     assert min(sizes) == 1
