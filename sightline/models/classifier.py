@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel, PreTrainedModel
@@ -138,12 +139,17 @@ class ClassifierForSequenceClassification(PreTrainedModel):
         self,
         input_ids: Int[Tensor, "batch source"],
         attention_mask: Int[Tensor, "batch source"] | None = None,
+        labels: Int[Tensor, " batch"] | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        """Give the logits of the labels."""
+        """Give the logits of all labels; with the true ones, their mean cross-entropy too."""
         states = self.encoder(input_ids=input_ids, attention_mask=attention_mask)[0]
         context = self.attention(states, self._attended(input_ids, attention_mask))
-        return SequenceClassifierOutput(logits=self.out_proj(self.dropout(context))[:, 0])
+        logits = self.out_proj(self.dropout(context))[:, 0]
+        return SequenceClassifierOutput(
+            loss=None if labels is None else F.cross_entropy(logits, labels),
+            logits=logits,
+        )
 
     def _attended(
         self, input_ids: Int[Tensor, "batch source"], attention_mask: Int[Tensor, "batch source"] | None

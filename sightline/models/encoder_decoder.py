@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor, nn
 from transformers import GenerationMixin, PreTrainedModel
@@ -124,12 +125,17 @@ class EncoderDecoderForConditionalGeneration(PreTrainedModel, GenerationMixin):
         encoder_outputs: Any = None,
         past_key_values: Any = None,
         use_cache: bool | None = None,
+        labels: Int[Tensor, "batch target"] | None = None,
         **_: Any,
     ) -> Seq2SeqLMOutput:
-        """Give the logits of every target position."""
+        """Give the logits of every target position; with labels, their mean cross-entropy too."""
+        if decoder_input_ids is None and labels is not None:
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         decoded = self.model(input_ids, attention_mask, decoder_input_ids, encoder_outputs, past_key_values, use_cache)
+        logits = self.lm_head(decoded[0])
         return Seq2SeqLMOutput(
-            logits=self.lm_head(decoded[0]),
+            loss=None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten()),
+            logits=logits,
             past_key_values=decoded.past_key_values,
             encoder_last_hidden_state=decoded.encoder_last_hidden_state,
         )

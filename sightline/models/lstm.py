@@ -224,7 +224,8 @@ class LstmDecoder(nn.Module):
         memory, given = state.memory, state.fed
         steps = embedded.split(1, 1) if self.input_feeding else (embedded,)
         recurrent, outputs = [], []
-        for first, step in enumerate(steps):
+        for number, step in enumerate(steps):
+            first = number if self.input_feeding else None
             inputs = torch.cat([step, given], -1) if self.input_feeding else step
             states, memory = _run(self.lstm, inputs, memory)
             given = self.dropout(self.combine(self.attention(states, encoder_hidden_states, mask, first), states))
