@@ -38,10 +38,11 @@ for name in COMMANDS:
     app.command(name)(getattr(import_module(f"sightline.cli.{name}"), name))
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         print(f"sightline {sightline.__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
