@@ -25,6 +25,7 @@ from sightline.methods.gradients import (
 from sightline.methods.hidden import HiddenGradientSettings, hidden_gradient
 from sightline.methods.masks import PerturbationMaskSettings, perturbation_mask
 from sightline.methods.norms import NormsSettings, norms
+from sightline.methods.probes import LexicalProbeSettings, lexical_probe
 from sightline.methods.scored import Scored
 from sightline.methods.value_zeroing import ValueZeroingSettings, value_zeroing
 from sightline.models.examples import Batch
@@ -68,6 +69,7 @@ METHODS: dict[str, Method] = {
     "alti": Method(alti, AltiSettings()),
     "hidden_gradient": Method(hidden_gradient, HiddenGradientSettings()),
     "hidden_erasure": Method(hidden_erasure, HiddenErasureSettings()),
+    "lexical_probe": Method(lexical_probe, LexicalProbeSettings()),
     "perturbation_mask": Method(perturbation_mask, PerturbationMaskSettings()),
 }
 

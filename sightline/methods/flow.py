@@ -23,7 +23,7 @@ from sightline.methods.attention import LayerSettings, read_layers
 from sightline.methods.norms import transformed_vectors
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
-from sightline.models.inspection import AttentionLayer
+from sightline.models.inspection import KINDS, AttentionLayer
 from sightline.models.loaded import LoadedModel
 
 # The largest (target, source, model) block that is built at a time, in numbers.
@@ -88,11 +88,12 @@ def alti(model: LoadedModel, batch: Batch, settings: AltiSettings) -> Scored:
 
 
 def _mixing_layers(model: LoadedModel) -> list[AttentionLayer]:
-    """List the layers; in a classifier that reads its states with one query, the flow ends before that."""
-    if not model.has_encoder_and_decoder and any(layer.kind == "cross" for layer in model.attention_layers):
+    """List the layers of a model in which positions mix by nothing but attention with a residual."""
+    kinds = {layer.kind for layer in model.attention_layers}
+    if kinds not in ([set(KINDS)] if model.has_encoder_and_decoder else [{"encoder"}, {"decoder"}]):
         raise InputError(
-            f"{type(model.module).__name__} reads its label from one attention over its states, which has no residual "
-            "to follow: use attention, a gradient method or erasure."
+            f"{type(model.module).__name__} does not mix its positions by self-attention alone, so the flow cannot be "
+            "followed: use attention, a gradient method or erasure."
         )
     return model.attention_layers
 

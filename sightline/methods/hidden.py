@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sightline.errors import InputError, unknown_name
 from sightline.methods.gradients import NORMS, vector_jacobian_products
-from sightline.methods.outputs import OutputSettings, output_cotangents
+from sightline.methods.outputs import OutputSettings, cut_behind, find_foils, output_cotangents, output_numbers
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
@@ -53,6 +53,8 @@ def hidden_gradient(model: LoadedModel, batch: Batch, settings: HiddenGradientSe
 def _of_outputs(
     model: LoadedModel, batch: Batch, settings: HiddenGradientSettings
 ) -> Float[Tensor, "batch target source"]:
+    if model.task == "classify":
+        return _of_label(model, batch, settings)
     if not model.has_encoder_and_decoder:
         raise InputError(f"{type(model.module).__name__} has no encoder whose states its outputs are read from.")
     cotangents = output_cotangents(model, batch, settings)
@@ -67,6 +69,18 @@ def _of_outputs(
             for (slopes,) in vector_jacobian_products(model, states, [leaf], cotangents, positions, batch.row_mask.T)
         ]
     return torch.cat(rows).transpose(0, 1) * batch.mask[:, None]
+
+
+def _of_label(
+    model: LoadedModel, batch: Batch, settings: HiddenGradientSettings
+) -> Float[Tensor, "batch target source"]:
+    foils = find_foils(model, batch, settings.contrast)
+    with torch.enable_grad(), cut_behind(model.last_stack) as states:
+        numbers = output_numbers(model.logits(batch), batch.outputs, foils, settings)
+        if not numbers.requires_grad:
+            raise InputError(f"{type(model.module).__name__} does not read its label from its encoder's last states.")
+        (slopes,) = torch.autograd.grad(numbers.sum(), states)
+    return (NORMS[settings.norm](slopes) * batch.mask)[:, None]
 
 
 def _of_states(

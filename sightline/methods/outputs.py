@@ -89,14 +89,14 @@ def output_cotangents(
     Under `changed_embeddings` the model sees the changed embeddings here too.
     """
     foils = find_foils(model, batch, settings.contrast)
-    with torch.enable_grad(), _cut_behind(model.last_stack) as states:
+    with torch.enable_grad(), cut_behind(model.last_stack) as states:
         numbers = output_numbers(model.logits(batch), batch.outputs, foils, settings)
         (gradient,) = torch.autograd.grad(numbers.masked_fill(~batch.row_mask, 0).sum(), states)
     return gradient
 
 
 @contextmanager
-def _cut_behind(stack: nn.Module) -> Iterator[list[Tensor]]:
+def cut_behind(stack: nn.Module) -> Iterator[list[Tensor]]:
     """Make a stack's last states a leaf, so that only what stands behind them is differentiated."""
     states: list[Tensor] = []
 

@@ -8,6 +8,7 @@ import zoo
 from methods.literal import close, example_of
 
 import sightline
+from sightline.errors import InputError
 
 
 @pytest.mark.parametrize("name", ["marian", "t5", "nllb"])
@@ -54,3 +55,32 @@ def test_inputs_for_states(name: str, toward: str) -> None:
     why = sightline.explain(model, zoo.texts(name)[0], target and target[0], method="hidden_gradient", toward=toward)
     close(why.scores, expected, 1e-3)
     assert why.target == why.source
+
+
+@pytest.mark.parametrize("name", ["roberta-classifier", "lstm-classifier", "transformer-classifier"])
+def test_states_for_a_label(name: str) -> None:
+    model, example = example_of(name)
+    batch = model.batch([example])
+    with torch.no_grad():
+        states = model.last_stack(input_ids=batch.ids, attention_mask=batch.mask.long())[0]
+
+    def probability(states: torch.Tensor) -> torch.Tensor:
+        def put(_module, _args, output):
+            output[next(iter(output))] = states
+            return output
+
+        hook = model.last_stack.register_forward_hook(put)
+        try:
+            logits = model.module(input_ids=batch.ids, attention_mask=batch.mask.long()).logits
+            return logits.softmax(-1)[0, example.outputs[0]]
+        finally:
+            hook.remove()
+
+    jacobian = torch.autograd.functional.jacobian(probability, states)[0]
+    why = sightline.explain(model, zoo.texts(name)[0], method="hidden_gradient")
+    close(why.scores[0], jacobian.norm(dim=-1))
+
+
+def test_a_pooler_hides_the_states() -> None:
+    with pytest.raises(InputError, match="does not read its label"):
+        sightline.explain(zoo.model("bert-classifier"), zoo.SOURCES[0], method="hidden_gradient")

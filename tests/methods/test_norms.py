@@ -13,7 +13,9 @@ from sightline.attend.watch import watch
 from sightline.methods.norms import norms_by_head, norms_of_sum
 
 KINDS = [
-    *((name, kind) for name in zoo.TRANSLATORS for kind in ("cross", "encoder", "decoder")),
+    *((name, kind) for name in zoo.TRANSLATORS if name not in zoo.OURS for kind in ("cross", "encoder", "decoder")),
+    *((name, "cross") for name in ("lstm", "conv", "lstm-classifier", "transformer-classifier")),
+    ("transformer-classifier", "encoder"),
     *((name, "decoder") for name in zoo.DECODERS),
     *((name, "encoder") for name in zoo.FILLERS),
 ]
