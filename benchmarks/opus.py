@@ -71,7 +71,8 @@ def marian() -> LoadedModel:
         encoder_ffn_dim=2048,
         decoder_ffn_dim=2048,
         max_position_embeddings=512,
-        scale_embedding=True,
+        # Inseq 0.7.1 would scale a Marian decoder's embeddings twice under transformers 5, and give other numbers.
+        scale_embedding=False,
         activation_function="swish",
         pad_token_id=VOCABULARY - 1,
         eos_token_id=0,

@@ -31,8 +31,9 @@ class ErasureSettings(OutputSettings):
     """The settings of `erasure`.
 
     `how` an input is taken away: `delete` the token (what follows moves up; special tokens stay), `zero` its
-    embedding, or put the `mask` or `unknown` token's embedding in its place. `signed` keeps the sign of the difference,
-    positive where the input helped. `prefix` adds the target prefix to the columns of an encoder-decoder model.
+    embedding, or put the `mask` or `unknown` token's embedding in its place (the end token stays). `signed` keeps the
+    sign of the difference, positive where the input helped. `prefix` adds the target prefix to the columns of an
+    encoder-decoder model.
     """
 
     of: str = "probability"
@@ -104,7 +105,11 @@ def hidden_erasure(model: LoadedModel, batch: Batch, settings: HiddenErasureSett
         with watch(model.module, layers, record=(), change=Change(mask=without)):
             return _numbers(model, several, settings)
 
-    variants = _variants(model, batch, ("source",), "zero")
+    variants = (
+        Variant(row, position, "source", position, example)
+        for row, example in enumerate(batch.examples)
+        for position in range(len(example.ids))
+    )
     return Scored(_compare(model, batch, settings, variants, numbers_of, settings.signed))
 
 
@@ -144,10 +149,14 @@ def _variants(model: LoadedModel, batch: Batch, sides: tuple[str, ...], how: str
     """List every example without each of its inputs."""
     for row, example in enumerate(batch.examples):
         for side in sides:
-            length = len(example.ids) if side == "source" else len(example.decoder_ids)
+            ids = example.ids if side == "source" else example.decoder_ids
             offset = 0 if side == "source" else batch.ids.shape[1]
-            for position in range(length):
-                variant = example if how != "delete" else _without(model, example, side, position)
+            for position in range(len(ids)):
+                variant: Example | None = example
+                if how == "delete":
+                    variant = _without(model, example, side, position)
+                elif ids[position] == model.tokenizer.eos_token_id:
+                    variant = None
                 if variant is not None:
                     yield Variant(row, offset + position, side, position, variant)
 

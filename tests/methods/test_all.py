@@ -10,7 +10,7 @@ import sightline
 from sightline.errors import InputError
 from sightline.methods import METHODS
 
-MODELS = ["marian", "t5", "llama", "gpt2", "bert-classifier", "gpt2-classifier", "distilbert-filler"]
+MODELS = ["marian", "t5", "llama", "gpt2", "bert-classifier", "gpt2-classifier", "distilbert-filler", *zoo.OURS]
 SMALL = {"smoothgrad": {"smoothgrad": 2}, "integrated_gradients": {"steps": 3, "baseline": "zero"}}
 VARIANTS = [(name, SMALL.get(name, {})) for name in METHODS] + [
     ("word_saliency", {"smoothgrad": 2}),

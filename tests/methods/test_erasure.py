@@ -95,6 +95,10 @@ def test_replaced_embeddings(name: str, how: str) -> None:
                 embedding[:, position] = 0 if how == "zero" else unknown
                 return embedding
 
+            ids = example.ids if side == "source" else example.decoder_ids
+            if ids[position] == model.tokenizer.eos_token_id:
+                assert (why.scores[:, offset + position] == 0).all()
+                continue
             with embeddings(module, change):
                 without = numbers(model, example, "probability")
             close(why.scores[:, offset + position], (whole - without).abs())
