@@ -15,7 +15,10 @@ import transformers as tf
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import sightline
+from sightline.models.classifier import ClassifierSettings, build_classifier
+from sightline.models.conv import ConvSettings, build_conv
 from sightline.models.loaded import LoadedModel
+from sightline.models.lstm import LstmSettings, build_lstm
 
 SOURCES = [
     "The cat sleeps on the mat.",
@@ -336,6 +339,32 @@ def _gpt_oss() -> tuple[Any, Any]:
     return tf.GptOssForCausalLM(tf.GptOssConfig(**_llama_like(t, **more))), t
 
 
+def _lstm(**form: Any) -> tuple[Any, Any]:
+    t = marian_tokenizer()
+    return build_lstm(LstmSettings(width=WIDTH, layers=LAYERS, **form), t), t
+
+
+def _conv() -> tuple[Any, Any]:
+    t = marian_tokenizer()
+    model = build_conv(ConvSettings(encoder_layers=LAYERS, decoder_layers=LAYERS, width=WIDTH, max_positions=128), t)
+    with torch.no_grad():  # large enough that attention is not uniform
+        for stack in (model.get_encoder(), model.get_decoder()):
+            stack.embed_tokens.weight.mul_(5)
+    return model, t
+
+
+def _classifier(encoder: str, alignment: str) -> tuple[Any, Any]:
+    t = bert_tokenizer()
+    settings = ClassifierSettings(
+        encoder=encoder, layers=LAYERS, width=WIDTH, embedding_width=WIDTH, alignment=alignment, max_positions=128
+    )
+    model = build_classifier(settings, t, ["bad", "fair", "good"])
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.4)  # large enough that attention is not uniform
+    return model, t
+
+
 TRANSLATORS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "marian": _marian,
     "bart": _bart,
@@ -345,6 +374,9 @@ TRANSLATORS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "pegasus": _pegasus,
     "t5": lambda: _t5_like(tf.T5Config, tf.T5ForConditionalGeneration),
     "mt5": lambda: _t5_like(tf.MT5Config, tf.MT5ForConditionalGeneration),
+    "lstm": _lstm,
+    "lstm-input-feeding": lambda: _lstm(bidirectional=False, input_feeding=True, combination="tanh", tied="none"),
+    "conv": _conv,
 }
 DECODERS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "gpt2": _gpt2,
@@ -358,6 +390,8 @@ CLASSIFIERS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "roberta-classifier": lambda: _roberta("ForSequenceClassification"),
     "distilbert-classifier": lambda: _distilbert("ForSequenceClassification"),
     "gpt2-classifier": lambda: _gpt2(tf.GPT2ForSequenceClassification),
+    "lstm-classifier": lambda: _classifier("lstm", "additive"),
+    "transformer-classifier": lambda: _classifier("transformer", "dot"),
 }
 FILLERS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "bert-filler": lambda: _bert("ForMaskedLM"),
@@ -365,6 +399,7 @@ FILLERS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "distilbert-filler": lambda: _distilbert("ForMaskedLM"),
 }
 ZOO = TRANSLATORS | DECODERS | CLASSIFIERS | FILLERS
+OURS = ("lstm", "lstm-input-feeding", "conv", "lstm-classifier", "transformer-classifier")
 LANGUAGES = {"mbart": ("en_XX", "es_XX"), "m2m100": ("en", "es"), "nllb": ("eng_Latn", "spa_Latn")}
 
 

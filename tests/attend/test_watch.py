@@ -38,12 +38,14 @@ def test_nothing_changed_and_weights_as_the_model_gives_them(name: str, kernel: 
         model.module.set_attn_implementation("eager")
     inputs = model.inputs(batch_of(model, name))
     with eager_attention(model.module):
-        expected = model.module(**inputs, output_attentions=True)
+        expected = model.module(**inputs, output_attentions=name not in zoo.OURS)
     before = implementations(model)
     with watch(model.module) as seen:
         logits = model.module(**inputs).logits
     assert implementations(model) == before
     torch.testing.assert_close(logits, expected.logits, atol=1e-5, rtol=1e-5)
+    if name in zoo.OURS:  # their weights are compared with literal computations, beside the models
+        return
     theirs = {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"}
     for layer in model.attention_layers:
         key = theirs[layer.kind] if model.has_encoder_and_decoder else "attentions"
@@ -140,7 +142,9 @@ def test_only_the_layers_asked_for_leave_the_fast_kernel(monkeypatch: pytest.Mon
     fast = []
     kernel = ALL_ATTENTION_FUNCTIONS["sdpa"]
     monkeypatch.setitem(
-        ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", lambda module, *a, **k: fast.append(module) or kernel(module, *a, **k)
+        ALL_ATTENTION_FUNCTIONS._global_mapping,
+        "sdpa",
+        lambda module, *a, **k: fast.append(module) or kernel(module, *a, **k),
     )
     model = zoo.fresh("marian")
     cross = [layer.module for layer in model.layers("cross")]

@@ -7,6 +7,7 @@ import os
 import warnings
 from pathlib import Path
 
+import numpy as np
 import peft
 import pytest
 import torch
@@ -44,7 +45,12 @@ def test_a_saved_model_explains_as_the_one_in_memory(name: str, tmp_path: Path) 
     assert not loaded.module.training
     assert loaded.task == model.task
     sources, targets = zoo.texts(name), zoo.targets(name)
-    assert sightline.explain(loaded, sources, targets) == sightline.explain(model, sources, targets)
+    for ours, theirs in zip(
+        sightline.explain(loaded, sources, targets), sightline.explain(model, sources, targets), strict=True
+    ):
+        assert ours.target == theirs.target
+        # Where weights lie in memory can change the last digit of a matrix product.
+        np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-6)
 
 
 def test_a_path_a_string_or_a_relative_path(marian: Path, monkeypatch: pytest.MonkeyPatch) -> None:
