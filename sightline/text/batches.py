@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -17,10 +18,11 @@ def batches_by_length(lengths: Sequence[int], max_positions: Callable[[int], int
     a longer example stands alone.
     """
     batches: list[list[int]] = []
+    limit = cache(max_positions)  # many examples have the same length
     for index in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
         # The lengths rise, so that this example's length is the width of the whole batch.
         length = lengths[index]
-        if not batches or len(batches[-1]) == max_size or (len(batches[-1]) + 1) * length > max_positions(length):
+        if not batches or len(batches[-1]) == max_size or (len(batches[-1]) + 1) * length > limit(length):
             batches.append([])
         batches[-1].append(index)
     return batches

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sightline.attribution import Tokens
 from sightline.errors import InputError
@@ -130,7 +131,7 @@ def _encode_word_by_word(
     for number, part in enumerate(parts):
         units = part.words or (part.text.strip(),)
         for word_number, unit in enumerate(units):
-            pieces = tokenizer(**{key: unit}, add_special_tokens=False)["input_ids"] if unit else []
+            pieces = _pieces_of_word(tokenizer, key, unit) if unit else ()
             plain += pieces
             owners += [(number, word_number if part.words else None)] * len(pieces)
     before = next((i for i in range(len(ids) - len(plain) + 1) if ids[i : i + len(plain)] == plain), None)
@@ -147,6 +148,22 @@ def _encode_word_by_word(
         piece_names(tokenizer, ids),
         tuple(word for _, word in owners),
     )
+
+
+# Texts repeat their words, and to tokenise one takes a tokenizer without offsets as long as a sentence.
+_known_words: WeakKeyDictionary[Any, dict[tuple[str, str], tuple[int, ...]]] = WeakKeyDictionary()
+MAX_KNOWN_WORDS = 100_000
+
+
+def _pieces_of_word(tokenizer: Any, key: str, word: str) -> tuple[int, ...]:
+    known = _known_words.setdefault(tokenizer, {})
+    pieces = known.get((key, word))
+    if pieces is None:
+        pieces = tuple(tokenizer(**{key: word}, add_special_tokens=False)["input_ids"])
+        if len(known) >= MAX_KNOWN_WORDS:
+            known.clear()
+        known[key, word] = pieces
+    return pieces
 
 
 def tokens_of_ids(tokenizer: Any, ids: Sequence[int]) -> Tokens:
