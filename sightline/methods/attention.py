@@ -108,11 +108,10 @@ class Reading:
     def scored(self, model: LoadedModel, batch: Batch, per_layer: list[Tensor], *, head_axis: bool) -> Scored:
         """Stack layers, or choose or average them, and say what rows and columns are."""
         axes: tuple[str, ...] = ("head",) if head_axis else ()
-        scores = torch.stack(per_layer, 1) if len(per_layer) > 1 or self.settings.layer == "all" else per_layer[0]
-        if self.settings.layer == "mean":
-            scores = torch.stack(per_layer, 1).mean(1)
-        elif self.settings.layer == "all":
-            axes = ("layer", *axes)
+        if self.settings.layer == "all":
+            scores, axes = torch.stack(per_layer, 1), ("layer", *axes)
+        else:  # one layer, or the mean of all
+            scores = torch.stack(per_layer).mean(0)
         columns: Columns = "source"
         if self.kind == "decoder" and model.task != "classify":
             columns = "both" if model.task == "continue" else "prefix"

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from sightline.errors import InputError, unknown_name
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
+from sightline.models.texts import ClassificationTexts
 from sightline.text.words import encode, split_words, word_part
 
 LOWEST_LOG_PROBABILITY = -1e4
@@ -61,8 +62,8 @@ def find_foils(model: LoadedModel, batch: Batch, contrast: str | None) -> Int[Te
     """Give the ids that the outputs are contrasted with."""
     if contrast is None:
         return None
-    if model.task == "classify":
-        return torch.full_like(batch.outputs, model.label_id(contrast))
+    if isinstance(model.texts, ClassificationTexts):
+        return torch.full_like(batch.outputs, model.texts.label_id(contrast))
     words = split_words(contrast, "contrast")
     encoded = encode(model.tokenizer, [word_part(words)], as_target=model.task == "translate")
     plain = [token for token, part in zip(encoded.ids, encoded.parts, strict=True) if part is not None]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -22,20 +22,10 @@ from sightline.errors import InputError
 from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
 from sightline.models.examples import Batch, Example, build_batch
 from sightline.models.inspection import KINDS, AttentionLayer, find_attention
-from sightline.text.words import Encoded, Part, Text, decode, encode, piece_names, split_words, tokens_of_ids, word_part
+from sightline.models.texts import TEXTS, GapTexts, Prompt, Task
+from sightline.text.words import Text, decode, split_words
 
-Task = Literal["translate", "continue", "classify", "fill", "represent"]
 UNLIMITED = 1_000_000
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """What is put around a source: languages, a prefix, a chat template."""
-
-    source_lang: str | None = None
-    target_lang: str | None = None
-    prefix: str = ""
-    chat: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +44,7 @@ class LoadedModel:
         self.tokenizer = tokenizer
         self.task = task
         self.prompt = prompt
+        self.texts = TEXTS[task](module, tokenizer, prompt)
         self.max_memory = max_memory
 
     def __repr__(self) -> str:
@@ -73,136 +64,14 @@ class LoadedModel:
         """Make the example of a source and a target; the words of both are kept."""
         source_words = split_words(source, name)
         target_words = None if target is None else split_words(target, name.replace("source", "target"))
-        example = getattr(self, f"_encode_to_{self.task}")(source_words, target_words)
+        example = self.texts.encode(source_words, target_words)
         self._check_length(example, name)
         self._check_vocabulary(example)
         return example
 
     def with_output(self, example: Example, ids: Sequence[int]) -> Example:
         """Give an example the output ids that the model answered."""
-        return getattr(self, f"_answered_by_{self.task}")(example, tuple(ids))
-
-    def _source_parts(self, words: tuple[str, ...]) -> list[Part]:
-        if self.prompt.chat:
-            content = self.prompt.prefix + " ".join(words)
-            turns = [{"role": "user", "content": content}]
-            text: str = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-            start = text.rindex(content)
-            parts = [Part(text[:start]), Part(self.prompt.prefix), word_part(words), Part(text[start + len(content) :])]
-        else:
-            parts = [Part(self.prompt.prefix), word_part(words)]
-        return [part for part in parts if part.text]
-
-    def _encode_source(self, words: tuple[str, ...], after: Sequence[Part] = ()) -> Encoded:
-        return encode(self.tokenizer, [*self._source_parts(words), *after], special_tokens=not self.prompt.chat)
-
-    def _encode_to_represent(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
-        if target is not None:
-            raise InputError(f"{type(self.module).__name__} only represents text: it has no output, so give no target.")
-        source = self._encode_source(words)
-        return Example(source.ids, source.tokens(words))
-
-    def _encode_to_translate(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
-        source = self._encode_source(words)
-        example = Example(source.ids, source.tokens(words))
-        if target is None:
-            return example
-        encoded = encode(self.tokenizer, [word_part(target)], as_target=True)
-        return self._translated(example, self._decoder_ids(encoded.ids), encoded.ids, encoded.tokens(target))
-
-    def _answered_by_translate(self, example: Example, ids: tuple[int, ...]) -> Example:
-        return self._translated(example, ids[:-1], ids[1:], tokens_of_ids(self.tokenizer, ids[1:]))
-
-    def _decoder_ids(self, labels: tuple[int, ...]) -> tuple[int, ...]:
-        """Shift labels to the right, as the model was trained on them."""
-        if hasattr(self.module, "prepare_decoder_input_ids_from_labels"):
-            return tuple(self.module.prepare_decoder_input_ids_from_labels(labels=torch.tensor([labels]))[0].tolist())
-        return (self.module.config.decoder_start_token_id, *labels[:-1])
-
-    def _translated(
-        self, example: Example, decoder_ids: tuple[int, ...], labels: tuple[int, ...], target: Tokens
-    ) -> Example:
-        prefix = Tokens(
-            piece_names(self.tokenizer, decoder_ids[:1]) + target.pieces[:-1],
-            (None, *target.word_ids[:-1]),
-            target.words,
-        )
-        rows = tuple(range(len(labels)))
-        return Example(example.ids, example.source, target, prefix, labels, rows, decoder_ids)
-
-    def _encode_to_continue(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
-        if target is None:
-            source = self._encode_source(words)
-            return Example(source.ids, source.tokens(words))
-        between = [] if self.prompt.chat else [Part(" ")]
-        encoded = self._encode_source(words, [*between, word_part(target)])
-        last_part = max(part for part in encoded.parts if part is not None)
-        start = encoded.parts.index(last_part)
-        stop = len(encoded.ids) - encoded.parts[::-1].index(last_part)  # an end token behind it is no output here
-        source_tokens = encoded.tokens(words, 0, start)
-        return self._continued(
-            encoded.ids[:start], source_tokens, encoded.ids[start:stop], encoded.tokens(target, start, stop)
-        )
-
-    def _answered_by_continue(self, example: Example, ids: tuple[int, ...]) -> Example:
-        return self._continued(example.ids, example.source, ids, tokens_of_ids(self.tokenizer, ids))
-
-    def _continued(self, prompt: tuple[int, ...], source: Tokens, ids: tuple[int, ...], target: Tokens) -> Example:
-        if not prompt:
-            raise InputError("The source is empty for this model: it needs at least one token before the target.")
-        prefix = target.take(range(len(ids) - 1))
-        rows = tuple(range(len(prompt) - 1, len(prompt) + len(ids) - 1))
-        return Example(prompt + ids, source, target, prefix, ids, rows)
-
-    def _encode_to_classify(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
-        source = self._encode_source(words)
-        example = Example(source.ids, source.tokens(words))
-        return example if target is None else self._answered_by_classify(example, (self.label_id(" ".join(target)),))
-
-    def label_id(self, label: str) -> int:
-        """Find a classifier's label by its name or number."""
-        names = self.module.config.id2label
-        for number, name in names.items():
-            if label in (name, str(number)):
-                return int(number)
-        raise InputError(f"There is no label {label!r}: this model knows {', '.join(names.values())}.")
-
-    def _answered_by_classify(self, example: Example, ids: tuple[int, ...]) -> Example:
-        label = self.module.config.id2label[ids[0]]
-        return Example(example.ids, example.source, Tokens((label,), (0,), (label,)), labels=ids, label_rows=(0,))
-
-    def _encode_to_fill(self, words: tuple[str, ...], target: tuple[str, ...] | None) -> Example:
-        source = self._encode_source(words)
-        example = Example(source.ids, source.tokens(words))
-        gaps = self._gaps(example)
-        if not gaps:
-            raise InputError(
-                f"The source has no {self.tokenizer.mask_token}: put one where the model is to fill in a word."
-            )
-        if target is None:
-            return example
-        if len(target) != len(gaps):
-            raise InputError(f"The target has {len(target)} words for {len(gaps)} gaps: give one word for each.")
-        ids = tuple(self._one_piece(word) for word in target)
-        return self._filled(example, ids, Tokens(target, tuple(range(len(target))), target))
-
-    def _one_piece(self, word: str) -> int:
-        # Byte-level vocabularies know most words only with the space before them.
-        for text in (" " + word, word):
-            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-            if len(ids) == 1:
-                return ids[0]
-        raise InputError(f"The word {word!r} is more than one piece for this tokenizer: a gap takes one piece.")
-
-    def _gaps(self, example: Example) -> tuple[int, ...]:
-        return tuple(i for i, token in enumerate(example.ids) if token == self.tokenizer.mask_token_id)
-
-    def _answered_by_fill(self, example: Example, ids: tuple[int, ...]) -> Example:
-        pieces = piece_names(self.tokenizer, ids)
-        return self._filled(example, ids, Tokens(pieces, tuple(range(len(ids))), pieces))
-
-    def _filled(self, example: Example, ids: tuple[int, ...], target: Tokens) -> Example:
-        return Example(example.ids, example.source, target, labels=ids, label_rows=self._gaps(example))
+        return self.texts.answered(example, tuple(ids))
 
     @cached_property
     def max_length(self) -> int:
@@ -412,8 +281,10 @@ class LoadedModel:
         predicted = self.module(**self.inputs(batch)).logits.argmax(-1).tolist()
         if self.task == "classify":
             return [(label,) for label in predicted]
+        texts = self.texts
+        assert isinstance(texts, GapTexts)
         return [
-            tuple(row[gap] for gap in self._gaps(example)) for row, example in zip(predicted, examples, strict=True)
+            tuple(row[gap] for gap in texts.gaps(example)) for row, example in zip(predicted, examples, strict=True)
         ]
 
     def _generate(self, examples: Sequence[Example], options: dict[str, Any]) -> list[tuple[int, ...]]:

@@ -16,9 +16,10 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 from sightline.errors import InputError
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.conv import ConvForConditionalGeneration
-from sightline.models.loaded import LoadedModel, Prompt, Task
+from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration
 from sightline.models.memory import read_size
+from sightline.models.texts import Prompt, Task
 
 # How the name of a model's class tells what it does; the first that fits counts.
 TASKS: tuple[tuple[str, Task], ...] = (

@@ -7,6 +7,7 @@ import torch
 import zoo
 from torch import Tensor
 
+import sightline
 from sightline.errors import InputError
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
@@ -228,8 +229,7 @@ def test_no_room_for_an_answer() -> None:
 
 
 def test_a_tokenizer_of_another_model() -> None:
-    model = zoo.fresh("bert-classifier")
-    model.tokenizer = zoo.gpt2_tokenizer()
+    model = sightline.load(zoo.fresh("bert-classifier").module, zoo.gpt2_tokenizer())
     with pytest.raises(InputError, match="knows 160: use its own tokenizer"):
         model.encode("The cat sleeps.", None)
 

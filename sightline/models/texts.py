@@ -1,0 +1,186 @@
+"""Texts as examples: for each task, what the model reads, what it gives, and which words they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from sightline.attribution import Tokens
+from sightline.errors import InputError
+from sightline.models.examples import Example
+from sightline.text.words import Encoded, Part, encode, piece_names, tokens_of_ids, word_part
+
+Task = Literal["translate", "continue", "classify", "fill", "represent"]
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is put around a source: languages, a prefix, a chat template."""
+
+    source_lang: str | None = None
+    target_lang: str | None = None
+    prefix: str = ""
+    chat: bool = False
+
+
+class Texts:
+    """The texts of a model that only represents them: there is no output."""
+
+    def __init__(self, module: Any, tokenizer: Any, prompt: Prompt) -> None:
+        self.module = module
+        self.tokenizer = tokenizer
+        self.prompt = prompt
+
+    def encode(self, source: Words, target: Words | None) -> Example:
+        """Make the example of a source and, if it is given, its target."""
+        if target is not None:
+            raise InputError(f"{type(self.module).__name__} only represents text: it has no output, so give no target.")
+        return self._without_output(source)
+
+    def answered(self, example: Example, ids: tuple[int, ...]) -> Example:
+        """Give an example the output that the model answered."""
+        return example
+
+    def _without_output(self, source: Words) -> Example:
+        encoded = self._encode_source(source)
+        return Example(encoded.ids, encoded.tokens(source))
+
+    def _encode_source(self, words: Words, after: Sequence[Part] = ()) -> Encoded:
+        return encode(self.tokenizer, [*self._source_parts(words), *after], special_tokens=not self.prompt.chat)
+
+    def _source_parts(self, words: Words) -> list[Part]:
+        prefix = self.prompt.prefix
+        parts = [Part(prefix), word_part(words)]
+        if self.prompt.chat:
+            content = prefix + " ".join(words)
+            turns = [{"role": "user", "content": content}]
+            text: str = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+            start = text.rindex(content)
+            parts = [Part(text[:start]), *parts, Part(text[start + len(content) :])]
+        return [part for part in parts if part.text]
+
+
+class TranslationTexts(Texts):
+    """A source for the encoder, a target that the decoder reads one step behind."""
+
+    def encode(self, source: Words, target: Words | None) -> Example:
+        example = self._without_output(source)
+        if target is None:
+            return example
+        encoded = encode(self.tokenizer, [word_part(target)], as_target=True)
+        return self._translated(example, self._decoder_ids(encoded.ids), encoded.ids, encoded.tokens(target))
+
+    def answered(self, example: Example, ids: tuple[int, ...]) -> Example:
+        return self._translated(example, ids[:-1], ids[1:], tokens_of_ids(self.tokenizer, ids[1:]))
+
+    def _decoder_ids(self, labels: tuple[int, ...]) -> tuple[int, ...]:
+        """Shift labels to the right, as the model was trained on them."""
+        if hasattr(self.module, "prepare_decoder_input_ids_from_labels"):
+            return tuple(self.module.prepare_decoder_input_ids_from_labels(labels=torch.tensor([labels]))[0].tolist())
+        return (self.module.config.decoder_start_token_id, *labels[:-1])
+
+    def _translated(
+        self, example: Example, decoder_ids: tuple[int, ...], labels: tuple[int, ...], target: Tokens
+    ) -> Example:
+        prefix = Tokens(
+            piece_names(self.tokenizer, decoder_ids[:1]) + target.pieces[:-1],
+            (None, *target.word_ids[:-1]),
+            target.words,
+        )
+        rows = tuple(range(len(labels)))
+        return Example(example.ids, example.source, target, prefix, labels, rows, decoder_ids)
+
+
+class ContinuationTexts(Texts):
+    """A prompt and its continuation, one sequence."""
+
+    def encode(self, source: Words, target: Words | None) -> Example:
+        if target is None:
+            return self._without_output(source)
+        between = [] if self.prompt.chat else [Part(" ")]
+        encoded = self._encode_source(source, [*between, word_part(target)])
+        last_part = max(part for part in encoded.parts if part is not None)
+        start = encoded.parts.index(last_part)
+        stop = len(encoded.ids) - encoded.parts[::-1].index(last_part)  # an end token behind it is no output here
+        prompt = Example(encoded.ids[:start], encoded.tokens(source, 0, start))
+        return self._continued(prompt, encoded.ids[start:stop], encoded.tokens(target, start, stop))
+
+    def answered(self, example: Example, ids: tuple[int, ...]) -> Example:
+        return self._continued(example, ids, tokens_of_ids(self.tokenizer, ids))
+
+    def _continued(self, prompt: Example, ids: tuple[int, ...], target: Tokens) -> Example:
+        if not prompt.ids:
+            raise InputError("The source is empty for this model: it needs at least one token before the target.")
+        start = len(prompt.ids)
+        rows = tuple(range(start - 1, start + len(ids) - 1))
+        return Example(prompt.ids + ids, prompt.source, target, target.take(range(len(ids) - 1)), ids, rows)
+
+
+class ClassificationTexts(Texts):
+    """A text and its label."""
+
+    def encode(self, source: Words, target: Words | None) -> Example:
+        example = self._without_output(source)
+        return example if target is None else self.answered(example, (self.label_id(" ".join(target)),))
+
+    def answered(self, example: Example, ids: tuple[int, ...]) -> Example:
+        label = self.module.config.id2label[ids[0]]
+        return Example(example.ids, example.source, Tokens((label,), (0,), (label,)), labels=ids, label_rows=(0,))
+
+    def label_id(self, label: str) -> int:
+        """Find a label by its name or number."""
+        names = self.module.config.id2label
+        for number, name in names.items():
+            if label in (name, str(number)):
+                return int(number)
+        raise InputError(f"There is no label {label!r}: this model knows {', '.join(names.values())}.")
+
+
+class GapTexts(Texts):
+    """A text with gaps, and a word for each."""
+
+    def encode(self, source: Words, target: Words | None) -> Example:
+        example = self._without_output(source)
+        gaps = self.gaps(example)
+        if not gaps:
+            raise InputError(
+                f"The source has no {self.tokenizer.mask_token}: put one where the model is to fill in a word."
+            )
+        if target is None:
+            return example
+        if len(target) != len(gaps):
+            raise InputError(f"The target has {len(target)} words for {len(gaps)} gaps: give one word for each.")
+        ids = tuple(self._one_piece(word) for word in target)
+        return self._filled(example, ids, target)
+
+    def answered(self, example: Example, ids: tuple[int, ...]) -> Example:
+        return self._filled(example, ids, piece_names(self.tokenizer, ids))
+
+    def gaps(self, example: Example) -> tuple[int, ...]:
+        """List the positions that are to be filled in."""
+        return tuple(i for i, token in enumerate(example.ids) if token == self.tokenizer.mask_token_id)
+
+    def _one_piece(self, word: str) -> int:
+        # Byte-level vocabularies know most words only with the space before them.
+        for text in (" " + word, word):
+            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+            if len(ids) == 1:
+                return ids[0]
+        raise InputError(f"The word {word!r} is more than one piece for this tokenizer: a gap takes one piece.")
+
+    def _filled(self, example: Example, ids: tuple[int, ...], words: Words) -> Example:
+        target = Tokens(words, tuple(range(len(words))), words)
+        return Example(example.ids, example.source, target, labels=ids, label_rows=self.gaps(example))
+
+
+TEXTS: dict[Task, type[Texts]] = {
+    "translate": TranslationTexts,
+    "continue": ContinuationTexts,
+    "classify": ClassificationTexts,
+    "fill": GapTexts,
+    "represent": Texts,
+}
