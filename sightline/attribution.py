@@ -123,6 +123,9 @@ class Attribution:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Attribution.from_dict, (self._picture(),)  # a read-only mapping cannot be pickled as it is
+
     def __repr__(self) -> str:
         shape = ", ".join(
             f"{name}={size}" for name, size in zip((*self.axes, "target", "column"), self.scores.shape, strict=True)

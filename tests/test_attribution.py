@@ -1,6 +1,7 @@
 """Attribution: each operation against its literal definition, and what must hold for any of them."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -138,6 +139,7 @@ def test_nothing_can_be_changed() -> None:
 @given(attributions())
 def test_plain_data_round_trip(one: Attribution) -> None:
     assert Attribution.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+    assert pickle.loads(pickle.dumps(one)) == one
 
 
 @given(st.lists(attributions(), max_size=4))
