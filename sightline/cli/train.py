@@ -19,8 +19,8 @@ def train(
 ) -> None:
     """Train the model of a recipe into a folder that `sightline.load` takes.
 
-    Started again, an interrupted run goes on where it was. For several processes: accelerate launch -m sightline.cli
-    train RECIPE.
+    Started again, an interrupted run goes on where it was. On several devices: accelerate launch $(which sightline)
+    train RECIPE; on several processors: torchrun --nproc-per-node 2 $(which sightline) train RECIPE.
 
     Example: sightline train recipes/tiny.yaml --set training.steps=200
     """
@@ -29,3 +29,6 @@ def train(
     result = train_recipe(recipe, output=output, set=setting, quiet=quiet)
     if json:
         print(json_module.dumps(dataclasses.asdict(result), default=str, ensure_ascii=False))
+    elif not quiet:
+        bleu = ", ".join(f"{direction} BLEU {score:.1f}" for direction, score in result.dev.bleu.items())
+        print(f"{result.folder}: dev loss {result.dev.loss:.3f}, accuracy {result.dev.accuracy:.3f}, {bleu}")

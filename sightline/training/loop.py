@@ -29,7 +29,7 @@ from sightline.training.evaluation import Measured
 from sightline.training.interruption import Interruption
 from sightline.training.journal import duration
 from sightline.training.optimization import learning_rate
-from sightline.training.recipe import read_recipe
+from sightline.training.recipe import Recipe, read_recipe
 from sightline.training.run import RESULT, Run, prepare_run, versions
 
 Callback = Callable[[int, Any], None]
@@ -70,11 +70,10 @@ def train(
             raise InputError("A recipe without a file needs a folder: train(recipe, output=...).")
         output = Path("runs") / Path(recipe).stem
     settings = read_recipe(recipe, set)
-    run = prepare_run(settings, Path(output), quiet)
-    finished = _finished_result(run)
+    finished = _finished_result(settings, Path(output))
     if finished is not None:
-        run.say(f"{run.output} is already trained by this recipe.")
         return finished
+    run = prepare_run(settings, Path(output), quiet)
     with Interruption() as interruption:
         position, reason = run_updates(run, callbacks, interruption)
     return _finish(run, position, reason)
@@ -107,7 +106,7 @@ def run_updates(run: Run, callbacks: Sequence[Callback], interruption: Interrupt
         if position.step % settings.checkpoint_every == 0 or _reason_to_stop(run, position):
             position = _evaluate(run, position)
             run.save(position)
-        elif run.agreed(interruption.requested):
+        elif run.greatest(float(interruption.requested)):
             run.save(position)
             run.say(f"Stopped at step {position.step:,}. Start the same training again and it goes on from here.")
             interruption.pass_on()
@@ -122,7 +121,7 @@ def update(run: Run, step: int, rows: Int[np.ndarray, " row"]) -> tuple[torch.Te
     run.objective.train()
     counts = compute_gradients(run, rows)
     norm = float(accelerator.clip_grad_norm_(run.trained_parameters, settings.clip or math.inf))
-    if not math.isfinite(norm) and accelerator.scaler is None:  # a scaler skips such an update by itself
+    if not math.isfinite(norm) and not _is_skipped(run, counts):
         raise InputError(_explain_not_finite(run, step, counts))
     for group in run.optimizer.param_groups:
         group["lr"] = learning_rate(step, settings)
@@ -172,6 +171,11 @@ def _reason_to_stop(run: Run, position: Position) -> str | None:
     return None
 
 
+def _is_skipped(run: Run, counts: torch.Tensor) -> bool:
+    """Say whether only the scaled gradient of 16-bit numbers is too great: its scaler skips the update and goes on."""
+    return run.accelerator.scaler is not None and not run.greatest(float(not counts[0].isfinite()))
+
+
 def _explain_not_finite(run: Run, step: int, counts: torch.Tensor) -> str:
     loss = float(counts[0] / counts[2].clamp(min=1))
     what = f"The loss is {loss}" if not math.isfinite(loss) else f"The gradient is not finite (the loss is {loss:.3g})"
@@ -211,7 +215,7 @@ class _Meter:
 
     def seconds(self) -> float:
         """Give the run's time so far, the same in every process."""
-        return self.run.agreed(time.monotonic() - self.begun)
+        return self.run.greatest(time.monotonic() - self.begun)
 
     def add(self, counts: torch.Tensor) -> None:
         self.counts += counts
@@ -243,19 +247,19 @@ class _Meter:
         )
 
 
-def _finished_result(run: Run) -> TrainingResult | None:
+def _finished_result(recipe: Recipe, output: Path) -> TrainingResult | None:
     """Read the result of a run that this very recipe has finished."""
-    path = run.output / RESULT
+    path = output / RESULT
     if not path.exists():
         return None
     stored = json.loads(path.read_text(encoding="utf-8"))
-    if stored["recipe"] != json.loads(json.dumps(run.recipe.to_dict())):
+    if stored["recipe"] != recipe.to_dict():
         return None
     names = {field.name for field in dataclasses.fields(TrainingResult)}
     figures = {name: value for name, value in stored.items() if name in names}
     test = figures["test"]
     figures |= {"dev": Measured(**figures["dev"]), "test": None if test is None else Measured(**test)}
-    return TrainingResult(folder=run.output, **figures)
+    return TrainingResult(folder=output, **figures)
 
 
 def _finish(run: Run, position: Position, reason: str) -> TrainingResult:

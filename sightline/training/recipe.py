@@ -6,11 +6,11 @@ Every key is a field of one of the settings below; a key that is none of them is
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -142,11 +142,11 @@ class Recipe:
     """Where files of the data are looked for first."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give every setting, as YAML and JSON have it; it can be read as a recipe again."""
+        """Give every setting, as JSON has it; it can be read as a recipe again."""
         plain = dataclasses.asdict(self)
         del plain["folder"]
         plain["model"] = {"architecture": plain.pop("architecture")} | plain["model"]
-        return plain
+        return json.loads(json.dumps(plain))
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def _validated(settings: type, written: Mapping[str, Any], name: str, where: str
     """Check keys and values, and make the settings."""
     _check_keys(settings, written, name, where)
     try:
-        return _adapter(settings).validate_python(dict(written))
+        return TypeAdapter(settings).validate_python(dict(written))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([*([where] if where else []), *(str(part) for part in first["loc"])])
@@ -251,11 +251,6 @@ def _validated(settings: type, written: Mapping[str, Any], name: str, where: str
         raise InputError(f"{name}: {place}: {first['msg'][0].lower()}{first['msg'][1:]}{given}.") from error
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
-
-
-@cache
-def _adapter(settings: type) -> TypeAdapter[Any]:
-    return TypeAdapter(settings)
 
 
 def _check_keys(settings: type, written: Mapping[str, Any], name: str, where: str) -> None:

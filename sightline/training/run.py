@@ -78,11 +78,11 @@ class Run:
             with explained_write_errors(self.output, self.checkpoints):
                 self.journal.record(kind, step, figures)
 
-    def agreed(self, value: float) -> float:
+    def greatest(self, value: float) -> float:
         """Give the greatest value of all processes, so that they decide alike."""
         if self.accelerator.num_processes == 1:
             return value
-        everyone = self.accelerator.gather(torch.tensor([float(value)], device=self.accelerator.device))
+        everyone = self.accelerator.gather(torch.tensor([value], device=self.accelerator.device))
         return everyone.max().item()
 
     def measure(self, pairs: EncodedPairs) -> tuple[float, float]:
@@ -195,7 +195,8 @@ def _open_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> None
     """Make the folder, or check that the run in it is of the same recipe."""
     path = output / RECIPE
     if path.exists():
-        for key, (there, here) in _differences(json.loads(path.read_text(encoding="utf-8")), _plain(recipe)).items():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        for key, (there, here) in _differences(stored, recipe.to_dict()).items():
             if key not in MAY_CHANGE:
                 raise InputError(
                     f"{output} holds a run with {key} = {there!r}, and the recipe has {here!r}: "
@@ -207,10 +208,6 @@ def _open_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> None
         checkpoints.folder.mkdir(parents=True, exist_ok=True)
         checkpoints.clear_unfinished()
         write_text(path, json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n")
-
-
-def _plain(recipe: Recipe) -> dict[str, Any]:
-    return json.loads(json.dumps(recipe.to_dict()))
 
 
 def _differences(there: Any, here: Any, key: str = "") -> dict[str, tuple[Any, Any]]:

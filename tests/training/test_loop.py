@@ -1,0 +1,299 @@
+"""The loop: what it leaves, that it goes on exactly, and what it says when something is wrong."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from training.tiny import LANGUAGE, recipe, same_weights, weights
+
+import sightline
+from sightline.errors import InputError
+from sightline.training import checkpoints as checkpoints_module
+from sightline.training import train
+from sightline.training.loop import compute_gradients
+from sightline.training.recipe import read_recipe
+from sightline.training.run import prepare_run
+
+DROPOUT = {"model": {"dropout": 0.2}}
+
+
+def _log(folder: Path, kind: str = "train") -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [line for line in lines if line["kind"] == kind]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    train(recipe(**DROPOUT), output=folder, quiet=True)
+    return folder
+
+
+def test_the_folder_holds_a_model_that_loads_translates_and_explains(whole: Path) -> None:
+    model = sightline.load(whole)
+    why = sightline.explain(model, "some words here", "a few words")
+    assert why.words().source.words == ("some", "words", "here")
+    assert len(sightline.explain(model, "some words").target) >= 1
+    assert model.max_length == 64
+
+
+def test_the_result_is_written_with_the_settings_that_made_it(whole: Path) -> None:
+    stored = json.loads((whole / "result.json").read_text())
+    assert stored["recipe"] == read_recipe(recipe(**DROPOUT)).to_dict()
+    assert stored["weights"].startswith("mean of steps 8, 12") or "best" in stored["weights"]
+    assert stored["versions"]["torch"] == torch.__version__
+    assert stored["dev"]["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a")
+    assert stored["dev"]["loss"] == pytest.approx(min(line["loss"] for line in _log(whole, "final dev")))
+    again = train(recipe(**DROPOUT), output=whole, quiet=True)
+    assert again.dev.loss == stored["dev"]["loss"], "a finished run is not repeated"
+
+
+def test_the_log_has_every_report_once(whole: Path) -> None:
+    assert [line["step"] for line in _log(whole)] == [2, 4, 6, 8, 10, 12]
+    assert [line["step"] for line in _log(whole, "dev")] == [4, 8, 12]
+    last = _log(whole)[-1]
+    assert last["tokens_per_second"] > 0
+    assert last["loss"] < _log(whole)[0]["loss"]
+
+
+def test_the_same_recipe_gives_the_same_weights_and_another_seed_others(whole: Path, tmp_path: Path) -> None:
+    train(recipe(**DROPOUT), output=tmp_path / "again", quiet=True)
+    assert same_weights(whole, tmp_path / "again")
+    train(recipe(**DROPOUT), output=tmp_path / "other", set={"seed": 2}, quiet=True)
+    assert not same_weights(whole, tmp_path / "other")
+
+
+PROGRAM = """
+import sys, torch
+torch.set_num_threads(1)
+sys.path.insert(0, {tests!r})
+from training.tiny import recipe
+from sightline.training import train
+train(recipe(model={{"dropout": 0.2}}), output={output!r}, quiet=True)
+"""
+
+
+def _start(output: Path) -> subprocess.Popen[bytes]:
+    program = PROGRAM.format(tests=str(Path(__file__).parents[1]), output=str(output))
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
+
+
+def _kill_when(condition: Any, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None and not condition():
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+
+
+def test_killed_and_started_again_it_ends_with_the_same_weights(whole: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    # As soon as the first checkpoint is begun: some steps are logged that no checkpoint has.
+    _kill_when(lambda: any((output / "checkpoints").glob("step-*")), _start(output))
+    assert not (output / "result.json").exists()
+    train(recipe(**DROPOUT), output=output, quiet=True)
+    assert same_weights(whole, output)
+    assert [line["loss"] for line in _log(output)] == [line["loss"] for line in _log(whole)]
+    assert [line["loss"] for line in _log(output, "dev")] == [line["loss"] for line in _log(whole, "dev")]
+
+
+@pytest.mark.slow
+def test_killed_at_many_moments_it_ends_with_the_same_weights(whole: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    log = output / "log.jsonl"
+    for delay in np.random.default_rng(0).uniform(0, 0.6, size=8):
+        begun = time.time()
+        process = _start(output)
+        while process.poll() is None and not (log.exists() and log.stat().st_mtime > begun):
+            time.sleep(0.005)
+        end = time.monotonic() + delay
+        _kill_when(lambda end=end: time.monotonic() > end, process)
+    train(recipe(**DROPOUT), output=output, quiet=True)
+    assert same_weights(whole, output)
+
+
+@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_signal_waits_for_a_checkpoint(
+    number: signal.Signals, raised: type[BaseException], whole: Path, tmp_path: Path
+) -> None:
+    def interrupt(step: int, model: Any) -> None:
+        if step == 6:
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    with pytest.raises(raised):
+        train(recipe(**DROPOUT), output=tmp_path / "run", quiet=True, callbacks=[interrupt])
+    assert signal.getsignal(number) is before
+    assert (tmp_path / "run" / "checkpoints" / "step-0000006").is_dir()
+    steps: list[int] = []
+    train(recipe(**DROPOUT), output=tmp_path / "run", quiet=True, callbacks=[lambda step, model: steps.append(step)])
+    assert steps == [7, 8, 9, 10, 11, 12]
+    assert same_weights(whole, tmp_path / "run")
+
+
+def test_what_a_callback_does_disturbs_nothing(whole: Path, tmp_path: Path) -> None:
+    def disturb(step: int, model: Any) -> None:
+        torch.manual_seed(5)
+        model.eval()
+
+    train(recipe(**DROPOUT), output=tmp_path / "run", quiet=True, callbacks=[disturb])
+    assert same_weights(whole, tmp_path / "run")
+
+
+def test_more_steps_go_on_from_a_finished_run(whole: Path, tmp_path: Path) -> None:
+    short = tmp_path / "run"
+    train(recipe(**DROPOUT, training={"steps": 8}), output=short, quiet=True)
+    steps: list[int] = []
+    train(recipe(**DROPOUT), output=short, quiet=True, callbacks=[lambda step, model: steps.append(step)])
+    assert steps == [9, 10, 11, 12]
+    assert same_weights(whole, short)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
+    def poison(step: int, model: Any) -> None:
+        if step == 6:
+            with torch.no_grad():
+                next(model.parameters()).fill_(float("nan"))
+
+    output = tmp_path / "run"
+    with pytest.raises(
+        InputError, match=r"The loss is nan at step 7, with a learning rate of .*step 4, is kept in .*run"
+    ):
+        train(recipe(), output=output, quiet=True, callbacks=[poison])
+    assert [path.name for path in (output / "checkpoints").iterdir()] == ["step-0000004"]
+    assert all(tensor.isfinite().all() for tensor in weights(output / "checkpoints" / "step-0000004").values())
+    assert sightline.load(output / "checkpoints" / "step-0000004").task == "translate"
+
+
+def test_a_full_disk_is_explained_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        force = checkpoints_module._force_to_disk
+
+        def full(path: Path) -> None:
+            if "step-0000008" in str(path):
+                raise OSError(errno.ENOSPC, "No space left on device", str(path))
+            force(path)
+
+        patch.setattr(checkpoints_module, "_force_to_disk", full)
+        with pytest.raises(InputError, match=r"No space left on device.*The checkpoint of step 4 is complete"):
+            train(recipe(**DROPOUT), output=output, quiet=True)
+    assert [path.name for path in (output / "checkpoints").iterdir()] == ["step-0000004"]
+    steps: list[int] = []
+    train(recipe(**DROPOUT), output=output, quiet=True, callbacks=[lambda step, model: steps.append(step)])
+    assert steps[0] == 5
+
+
+def test_a_log_that_cannot_be_written_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("sightline.training.journal.Journal.record", full)
+    with pytest.raises(InputError, match=r"No space left on device. There is no checkpoint yet"):
+        train(recipe(), output=tmp_path / "run", quiet=True)
+
+
+def test_training_ends_early_when_the_loss_gets_no_better(tmp_path: Path) -> None:
+    result = train(
+        recipe(training={"learning_rate": 1e-30, "patience": 2, "steps": 100}), output=tmp_path / "run", quiet=True
+    )
+    assert "no better in 2 evaluations" in result.reason
+    assert result.step == 12
+    again = train(
+        recipe(training={"learning_rate": 1e-30, "patience": 3, "steps": 100}), output=tmp_path / "run", quiet=True
+    )
+    assert again.step == 16
+
+
+def test_training_ends_when_its_time_is_used(tmp_path: Path) -> None:
+    result = train(
+        recipe(training={"minutes": 0.002, "steps": 10_000, "checkpoint_every": 1000}),
+        output=tmp_path / "run",
+        quiet=True,
+    )
+    assert "0.002 minutes are used" in result.reason
+    assert 0 < result.step < 1000
+    assert result.weights == f"step {result.step}", "the last step is evaluated and saved"
+
+
+@pytest.mark.parametrize("passes", [2, 3, 50])
+def test_passes_add_up_to_the_gradient_of_the_whole_batch(passes: int, tmp_path: Path) -> None:
+    gradients = []
+    for accumulate in (1, passes):
+        changed = recipe(training={"accumulate": accumulate}, model={"dropout": 0.0})
+        run = prepare_run(read_recipe(changed), tmp_path / str(accumulate), quiet=True)
+        counts = compute_gradients(run, np.arange(20))
+        gradients.append([parameter.grad for parameter in run.trained_parameters])
+        assert counts[2] == run.train.target_tokens(np.arange(20))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_folder_is_used_only_by_its_own_run(whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds a run with model.width = 16, and the recipe has 32"):
+        train(recipe(model={"dropout": 0.2, "width": 32}), output=whole, quiet=True)
+    (tmp_path / "something").write_text("of mine")
+    with pytest.raises(InputError, match="is not empty and holds no training run"):
+        train(recipe(), output=tmp_path, quiet=True)
+    with pytest.raises(InputError, match="needs a folder"):
+        train(recipe())
+
+
+def test_changed_data_is_noticed(tmp_path: Path) -> None:
+    for name in ("en", "es"):
+        (tmp_path / f"train.{name}").write_text("".join(f"word{i % 7} and{i} more\n" for i in range(50)))
+    settings = recipe(training={"steps": 2}) | {
+        "data": {"train": {"source": "train.en", "target": "train.es"}, "dev": {"held_out": 3}}
+    }
+    path = tmp_path / "recipe.json"  # JSON is YAML
+    path.write_text(json.dumps(settings))
+    train(path, output=tmp_path / "run", quiet=True)
+    (tmp_path / "train.es").write_text("".join(f"other{i % 7} and{i} more\n" for i in range(50)))
+    with pytest.raises(InputError, match="The training text is no longer that of the run"):
+        train(path, output=tmp_path / "run", set={"training.steps": 4}, quiet=True)
+
+
+def test_one_model_translates_both_ways(tmp_path: Path) -> None:
+    both = recipe(
+        data={"bidirectional": True, "languages": ["en", "es"], "test": {"generated": LANGUAGE, "sentences": 5}},
+        evaluation={"bleu_sentences": 2},
+    )
+    result = train(both, output=tmp_path / "run", quiet=True)
+    assert result.dev.bleu.keys() == {"en-es", "es-en"}
+    assert result.test is not None
+    assert result.test.bleu.keys() == {"en-es", "es-en"}
+    assert _log(tmp_path / "run", "dev")[0].keys() >= {"bleu en-es", "bleu es-en", "signature"}
+    model = sightline.load(tmp_path / "run", prefix=">>es<< ")
+    why = sightline.explain(model, "some words", "a few")
+    assert why.source.pieces[0] == ">>es<<"
+    assert why.source.word_ids[0] is None
+    assert why.words().without_special().source.words == ("some", "words")
+
+
+def test_16_bits_train_too(tmp_path: Path) -> None:
+    result = train(recipe(training={"precision": "bfloat16", "steps": 4}), output=tmp_path / "run", quiet=True)
+    assert np.isfinite(result.dev.loss)
+    assert all(tensor.dtype == torch.float32 for tensor in weights(tmp_path / "run").values())
+
+
+def test_progress_is_told_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(recipe(), output=tmp_path / "run")
+    told = capsys.readouterr()
+    assert told.out == ""
+    for part in ("pairs to train on", "step 4/12  epoch 1  loss", "tokens/s  at most", "(best)", "The model is in"):
+        assert part in told.err
+
+
+def test_tensorboard_gets_the_figures_where_it_is_installed(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    train(recipe(training={"steps": 4}), output=tmp_path / "run", quiet=True)
+    assert list((tmp_path / "run" / "tensorboard").glob("events*"))

@@ -1,0 +1,57 @@
+"""Learning rates and the optimiser."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from sightline.training.optimization import SCHEDULES, build_optimizer, learning_rate
+from sightline.training.recipe import TrainingSettings
+
+
+@given(st.integers(1, 5000), st.sampled_from(sorted(SCHEDULES)), st.integers(0, 600))
+def test_rates_are_positive_and_never_above_the_highest(step: int, schedule: str, warmup: int) -> None:
+    settings = TrainingSettings(steps=5001, schedule=schedule, warmup=warmup, learning_rate=0.5)  # type: ignore[arg-type]
+    assert 0 < learning_rate(step, settings) <= 0.5 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_warm_up_is_linear_and_meets_the_schedule(schedule: str) -> None:
+    settings = TrainingSettings(steps=1000, schedule=schedule, warmup=100, learning_rate=2.0)  # type: ignore[arg-type]
+    assert [learning_rate(step, settings) for step in (1, 50, 100)] == pytest.approx([0.02, 1.0, 2.0])
+
+
+def test_each_schedule_falls_as_its_formula_says() -> None:
+    rates = {
+        name: learning_rate(400, TrainingSettings(steps=700, schedule=name, warmup=100, learning_rate=1.0))  # type: ignore[arg-type]
+        for name in SCHEDULES
+    }
+    assert rates == pytest.approx({"inverse_sqrt": 0.5, "cosine": 0.5, "constant": 1.0})
+    last = TrainingSettings(steps=700, schedule="cosine", warmup=100, learning_rate=1.0)
+    assert learning_rate(700, last) == pytest.approx(0, abs=1e-12)
+    assert math.isclose(learning_rate(9, TrainingSettings(steps=9, warmup=0, learning_rate=3.0)), 1.0)
+
+
+def test_only_matrices_decay() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
+    optimizer = build_optimizer(model, TrainingSettings(steps=1, weight_decay=0.1))
+    decays = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    assert [decays[id(parameter)] for parameter in model.parameters()] == [0.1, 0.0, 0.0, 0.0]
+
+
+def test_without_decay_it_is_adam() -> None:
+    torch.manual_seed(0)
+    ours, theirs = nn.Linear(3, 2), nn.Linear(3, 2)
+    theirs.load_state_dict(ours.state_dict())
+    settings = TrainingSettings(steps=1, learning_rate=0.01)
+    optimizers = [build_optimizer(ours, settings), torch.optim.Adam(theirs.parameters(), 0.01, settings.betas, 1e-9)]
+    data = torch.randn(5, 3)
+    for _ in range(3):
+        for model, optimizer in zip((ours, theirs), optimizers, strict=True):
+            optimizer.zero_grad()
+            model(data).pow(2).sum().backward()
+            optimizer.step()
+    torch.testing.assert_close(ours.weight, theirs.weight)
