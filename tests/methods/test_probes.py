@@ -1,0 +1,133 @@
+"""The lexical probe against its definition: the whole network, with one encoder state in place of the context."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import zoo
+from torch import Tensor
+
+import sightline
+from sightline.attend.watch import Change, watch
+from sightline.errors import InputError
+from sightline.methods.probes import LexicalProbeSettings, lexical_probe
+from sightline.models.classifier import ClassifierSettings, build_classifier
+from sightline.models.loaded import LoadedModel
+from sightline.models.lstm import LstmForConditionalGeneration, LstmSettings, build_lstm
+
+READABLE = ["lstm", "lstm-input-feeding", "lstm-classifier", "transformer-classifier"]
+
+
+def batch_of(model: LoadedModel):
+    targets = ["fair", "good", "bad"] if model.task == "classify" else zoo.TARGETS[:3]
+    return model.batch([model.encode(s, t) for s, t in zip(zoo.SOURCES[:3], targets, strict=True)])
+
+
+def probabilities(logits: Tensor, batch) -> Tensor:
+    """Give the probability of each output from logits (batch, target, vocabulary)."""
+    return logits.softmax(-1).gather(-1, batch.outputs[..., None])[..., 0]
+
+
+@torch.no_grad()
+def by_attending_to_one(model: LoadedModel, batch, position: int) -> Tensor:
+    """Run the model with all attention on one position. With input feeding, that would change later states too."""
+    layer = model.layers("cross")[0].module
+    alone = Change(weights=lambda _, weights: torch.zeros_like(weights).index_fill(-1, torch.tensor([position]), 1.0))
+    with watch(model.module, [layer], change=alone):
+        return probabilities(model.logits(batch), batch)
+
+
+@torch.no_grad()
+def by_the_network(model: LoadedModel, batch, position: int) -> Tensor:
+    """Give N([h_l, s_t]) from the network's parts, with the real decoder states, one step at a time."""
+    module: LstmForConditionalGeneration = model.module
+    decoder = module.model.decoder
+    states: list[Tensor] = []
+    hook = decoder.lstm.register_forward_hook(lambda _module, _args, output: states.append(output[0]))
+    model.run(batch)
+    hook.remove()
+    context = model.run_encoder(batch).states[:, position]
+    if decoder.attention.out_proj is not None:
+        context = decoder.attention.out_proj(context)
+    steps = [step for given in states for step in given.unbind(1)]
+    activation = {"relu": torch.relu, "tanh": torch.tanh}[module.config.combination]
+    logits = [module.lm_head(activation(decoder.hidden(torch.cat([context, state], -1)))) for state in steps]
+    return probabilities(torch.stack(logits, 1), batch)
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_one_state_in_place_of_the_context(name: str) -> None:
+    model = zoo.model(name)
+    batch = batch_of(model)
+    oracle = by_attending_to_one if name != "lstm-input-feeding" else by_the_network
+    scores = lexical_probe(model, batch, LexicalProbeSettings()).scores
+    for position in range(batch.ids.shape[1]):
+        real = batch.row_mask & batch.mask[:, position, None]
+        expected = oracle(model, batch, position)
+        torch.testing.assert_close(scores[..., position] * real, expected * real, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("merge", ["sum", "mean"])
+def test_all_heads_attend_to_the_one_state(merge: str) -> None:
+    torch.manual_seed(0)
+    tokenizer = zoo.marian_tokenizer()
+    module = build_lstm(LstmSettings(width=8, heads=3, merge=merge, combination="linear"), tokenizer).eval()
+    model = sightline.load(module, tokenizer)
+    batch = batch_of(model)
+    scores = lexical_probe(model, batch, LexicalProbeSettings()).scores
+    for position in range(3):
+        expected = by_attending_to_one(model, batch, position)
+        torch.testing.assert_close((scores[..., position] - expected) * batch.row_mask, torch.zeros_like(expected))
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_the_logit_is_the_probabilitys(name: str) -> None:
+    model = zoo.model(name)
+    batch = batch_of(model)
+    beta = lexical_probe(model, batch, LexicalProbeSettings()).scores.double()
+    logit = lexical_probe(model, batch, LexicalProbeSettings(of="logit")).scores.double()
+    real = (batch.row_mask[..., None] & batch.mask[:, None]) & (beta < 0.99)
+    torch.testing.assert_close(torch.logit(beta)[real], logit[real], atol=1e-3, rtol=1e-3)
+
+
+def test_two_labels() -> None:
+    """Snell et al., equations 8, 9 and 12: logits of the probe are (2y - 1) W' h_l, and their mean is the model's."""
+    torch.manual_seed(0)
+    tokenizer = zoo.bert_tokenizer()
+    module = build_classifier(ClassifierSettings(width=8, alignment="mlp"), tokenizer, ["negative", "positive"]).eval()
+    model = sightline.load(module, tokenizer)
+    for label, sign in (("negative", -1), ("positive", 1)):
+        batch = model.batch([model.encode("The cat sees the bird.", label)])
+        (logits,) = lexical_probe(model, batch, LexicalProbeSettings(of="logit")).scores
+        states = model.run_encoder(batch).states[0]
+        weight = module.out_proj.weight[1] - module.out_proj.weight[0]
+        bias = module.out_proj.bias[1] - module.out_proj.bias[0]
+        torch.testing.assert_close(logits[0], sign * (states @ weight + bias), atol=1e-5, rtol=1e-4)
+        with watch(module) as seen:
+            correct = model.log_probs(batch).exp()[0, 0]
+        alpha = seen[module.attention].weights[0, 0, 0]
+        torch.testing.assert_close(correct, (alpha @ logits[0]).sigmoid())
+
+
+def test_padding_has_no_columns() -> None:
+    model = zoo.model("lstm")
+    together = lexical_probe(model, batch_of(model), LexicalProbeSettings()).scores
+    example = model.encode(zoo.SOURCES[2], zoo.TARGETS[2])
+    alone = lexical_probe(model, model.batch([example]), LexicalProbeSettings()).scores
+    _, rows, columns = alone.shape
+    np.testing.assert_allclose(together[2, :rows, :columns], alone[0], atol=1e-6)
+    assert (together[2, :, columns:] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["marian", "conv", "bert-classifier", "gpt2"])
+def test_models_without_this_reading(name: str) -> None:
+    model = zoo.model(name)
+    example = model.encode(zoo.SOURCES[0], zoo.TARGETS[0] if model.task != "classify" else "LABEL_0")
+    with pytest.raises(InputError, match="has no lexical probe"):
+        lexical_probe(model, model.batch([example]), LexicalProbeSettings())
+
+
+def test_an_unknown_quantity() -> None:
+    with pytest.raises(InputError, match="There is no quantity 'logits'"):
+        LexicalProbeSettings(of="logits")
