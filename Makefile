@@ -20,7 +20,7 @@ check: .venv/installed-test
 	.venv/bin/lint-imports
 
 bench: .venv/installed-bench
-	for benchmark in benchmarks/*.py; do $(python) $$benchmark || exit 1; done
+	$(python) benchmarks/report.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

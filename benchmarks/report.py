@@ -1,0 +1,111 @@
+"""Run the benchmarks and write benchmarks/RESULTS.md: the machine, the versions, every figure beside its aim.
+
+`python benchmarks/report.py [NAME ...]` renews the figures of the scripts named (methods, explain_overhead, ...), by
+default of all; the figures of the others stay. Run it on an idle machine: ratios are taken within one run, and still
+suffer when something else takes the cores.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FIGURES = HERE / "figures.json"
+PACKAGES = ("torch", "transformers", "numpy", "numba", "inseq", "captum", "accelerate")
+# benchmark, figure, aim: what each figure should be at least (>=) or at most (<=).
+AIMS = (
+    ("inseq attention", "faster", ">= 2"),
+    ("inseq attention", "ours / bare pass", "<= 1.3"),
+    ("inseq saliency", "faster", ">= 2"),
+    ("inseq saliency", "largest difference / largest score", "<= 0.0001"),
+    ("inseq occlusion", "faster", ">= 15"),
+    ("inseq occlusion", "largest difference / largest score", "<= 0.0001"),
+    ("captum smoothgrad", "faster", ">= 2"),
+    ("norms by the full tensor", "128.less time", ">= 8"),
+    ("norms by the full tensor", "128.less memory", ">= 50"),
+    ("norms by the full tensor", "512.less time", ">= 8"),
+    ("norms by the full tensor", "512.less memory", ">= 50"),
+    ("norms / bare pass", "ours / bare pass", "<= 1.5"),
+    ("explain_overhead", "seconds_against_forward", "<= 1.3"),
+    ("training", "ratio", ">= 0.9"),
+)
+
+
+def figures_of(script: str) -> dict[str, Any]:
+    """Run a script, which prints JSON lines with a name each, or one JSON object."""
+    text = subprocess.run([sys.executable, HERE / f"{script}.py"], check=True, capture_output=True, text=True).stdout
+    try:
+        return {script: json.loads(text)}
+    except json.JSONDecodeError:
+        rows = [json.loads(line) for line in text.splitlines()]
+        return {row.pop("benchmark"): row for row in rows}
+
+
+def flat(figures: dict[str, Any], path: str = "") -> dict[str, float]:
+    """Name nested figures by their path."""
+    found: dict[str, float] = {}
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            found |= flat(value, f"{path}{name}.")
+        elif isinstance(value, int | float):
+            found[path + name] = value
+    return found
+
+
+def holds(value: float, aim: str) -> bool:
+    """Say whether a figure reaches its aim."""
+    sign, bound = aim.split()
+    return value >= float(bound) if sign == ">=" else value <= float(bound)
+
+
+def write_results(results: dict[str, Any]) -> None:
+    """Write the report."""
+    lines = ["# Benchmarks", "", "Made by `make bench`; ratios are taken within one run.", ""]
+    lines += ["| benchmark | figure | measured | aim | reached |", "|---|---|---|---|---|"]
+    for benchmark, figure, aim in AIMS:
+        value = flat(results.get(benchmark, {}).get("figures", {})).get(figure)
+        measured = "not measured" if value is None else f"{value:.3g}"
+        reached = "" if value is None else "yes" if holds(value, aim) else "no"
+        lines.append(f"| {benchmark} | {figure} | {measured} | {aim} | {reached} |")
+    for benchmark, result in results.items():
+        lines += ["", f"## {benchmark}", "", f"{result['when']}, {result['machine']}; {result['versions']}", ""]
+        lines += ["| figure | value |", "|---|---|"]
+        lines += [f"| {name} | {value:.4g} |" for name, value in flat(result["figures"]).items()]
+    (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
+
+
+def conditions() -> dict[str, str]:
+    """Say when, where and with which versions."""
+    names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    found = []
+    for package in PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return {
+        "when": datetime.date.today().isoformat(),
+        "machine": f"{len(names)} cores of {names[0] if names else platform.machine()}",
+        "versions": f"Python {platform.python_version()}, " + ", ".join(found),
+    }
+
+
+def main() -> None:
+    results = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    scripts = sys.argv[1:] or ["methods", "explain_overhead", "training"]
+    for script in scripts:
+        for name, figures in figures_of(script).items():
+            results[name] = {"figures": figures, **conditions()}
+            FIGURES.write_text(json.dumps(results, indent=1) + "\n")
+    write_results(results)
+
+
+if __name__ == "__main__":
+    main()
