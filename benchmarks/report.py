@@ -83,7 +83,11 @@ def write_results(results: dict[str, Any]) -> None:
 
 def conditions() -> dict[str, str]:
     """Say when, where and with which versions."""
-    names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    names = [
+        line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
     found = []
     for package in PACKAGES:
         try:
