@@ -17,7 +17,8 @@ ROOT_HALF = sqrt(0.5)
 
 def gated(layer, window: list[Tensor]) -> Tensor:
     """Apply one gated convolution to the positions that it sees."""
-    convolved = layer.conv.bias + sum(layer.conv.weight[..., k] @ state for k, state in enumerate(window))
+    kernel = layer.weight.chunk(len(window), 1)
+    convolved = layer.bias + sum(weight @ state for weight, state in zip(kernel, window, strict=True))
     values, gates = convolved.chunk(2)
     return values * gates.sigmoid()
 

@@ -203,7 +203,7 @@ LEARNERS = {
         {"layers": 1, "bidirectional": False, "input_feeding": True, "combination": "tanh", "tied": "none"},
         1e-2,
     ),
-    "conv": (ConvForConditionalGeneration, ConvConfig, {}, 5e-3),
+    "conv": (ConvForConditionalGeneration, ConvConfig, {}, 3e-3),
 }
 
 
