@@ -9,21 +9,31 @@ from typing import TYPE_CHECKING
 from sightline.errors import InputError
 
 if TYPE_CHECKING:
+    from sightline.aligning import align, explain_choice
+    from sightline.alignment.error_rate import score_alignments as score
+    from sightline.alignment.links import Alignment
     from sightline.attend.watch import watch
     from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
     from sightline.models.loading import load
+    from sightline.translating import Translation, translate
     from sightline.verbs import explain
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Alignment",
     "Attribution",
     "InputError",
     "Tokens",
+    "Translation",
+    "align",
     "explain",
+    "explain_choice",
     "load",
     "load_attributions",
     "save_attributions",
+    "score",
+    "translate",
     "watch",
 ]
 
@@ -35,13 +45,21 @@ _HOME = {
     "watch": "sightline.attend.watch",
     "load": "sightline.models.loading",
     "explain": "sightline.verbs",
+    "align": "sightline.aligning",
+    "explain_choice": "sightline.aligning",
+    "translate": "sightline.translating",
+    "Translation": "sightline.translating",
+    "Alignment": "sightline.alignment.links",
+    "score": "sightline.alignment.error_rate",
 }
+# What has a longer name at home.
+_NAMES_AT_HOME = {"score": "score_alignments"}
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'sightline' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(_HOME[name]), _NAMES_AT_HOME.get(name, name))
 
 
 def __dir__() -> list[str]:

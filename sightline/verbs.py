@@ -1,14 +1,13 @@
 """The line, once: text -> tokens -> model -> Attribution.
 
-The command line, the studies and notebooks call these functions; none of them has logic of its own.
+The other verbs, the command line, the studies and notebooks call these functions; none of them has logic of its own.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
 
 from sightline.attribution import Attribution
 from sightline.errors import InputError
@@ -24,6 +23,9 @@ from sightline.text.words import Text
 MAX_BATCH_SIZE = 64
 # So many texts are held at a time, to be sorted by length.
 WINDOW = 1024
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @overload
@@ -57,61 +59,104 @@ def explain(
     the outputs to explain, by their number among the target's tokens. The other settings are the method's.
     """
     loaded = load(model)
+    pairs = pair_up(source, target)
+    results = explain_pairs(loaded, pairs, method, settings, positions=positions, generation=generation or {})
+    return in_the_form_of(source, results, "Explaining", progress)
+
+
+class Pair(NamedTuple):
+    """A source and a target with their number in the input, from 1.
+
+    `example` is the encoding where the model itself gave the target, whose pieces need not be the tokenizer's choice.
+    """
+
+    number: int
+    source: Text
+    target: Text | None
+    example: Example | None = None
+
+    def encode(self, model: LoadedModel) -> Example:
+        """Give the pair as the model reads it."""
+        return self.example or model.encode(self.source, self.target, name=f"source {self.number}")
+
+    def flipped(self) -> Pair:
+        """Exchange source and target."""
+        assert self.target is not None
+        return Pair(self.number, self.target, self.source)
+
+
+def pair_up(source: Any, target: Any) -> Iterator[Pair]:
+    """Number the sources and targets that a verb was given: one text each, or many."""
     if isinstance(source, str):
         if target is not None and not isinstance(target, str):
             raise InputError("The source is one text, so the target should be one text too.")
-        pairs: Iterable[tuple[Text, Text | None]] = [(source, target)]
-    else:
-        if isinstance(target, str):
-            raise InputError("The source is many texts and the target is one: give as many targets as sources.")
-        pairs = _pairs(source, target)
-    results = _explain_pairs(loaded, pairs, method, positions, generation or {}, settings)
-    if isinstance(source, str):
-        return next(results)
-    if isinstance(source, Sequence):
-        return list(_with_progress(results, len(source), progress))
-    return results
+        return iter([Pair(1, source, target)])
+    if isinstance(target, str):
+        raise InputError("The source is many texts and the target is one: give as many targets as sources.")
+    if isinstance(source, Sequence) and isinstance(target, Sequence) and len(source) != len(target):
+        raise InputError(f"There are {len(source)} sources and {len(target)} targets: give as many of each.")
+    return _pairs(source, target)
 
 
-def _pairs(sources: Iterable[Text], targets: Iterable[Text] | None) -> Iterator[tuple[Text, Text | None]]:
+def _pairs(sources: Iterable[Text], targets: Iterable[Text] | None) -> Iterator[Pair]:
     if targets is None:
-        yield from ((source, None) for source in sources)
+        yield from (Pair(number, source, None) for number, source in enumerate(sources, 1))
         return
-    if isinstance(sources, Sequence) and isinstance(targets, Sequence) and len(sources) != len(targets):
-        raise InputError(f"There are {len(sources)} sources and {len(targets)} targets: give as many of each.")
-    missing = object()
+    missing: Any = object()
     for number, (source, target) in enumerate(itertools.zip_longest(sources, targets, fillvalue=missing), 1):
         if source is missing or target is missing:
             longer, shorter = ("targets", "sources") if source is missing else ("sources", "targets")
             raise InputError(f"There are more {longer} than {shorter}: the {shorter} end after {number - 1}.")
-        yield source, target  # type: ignore[misc]
+        yield Pair(number, source, target)
 
 
-def _explain_pairs(
+def in_the_form_of(source: Any, results: Iterator[Result], label: str, progress: bool | None) -> Any:
+    """Give results in the form that the sources had: one for a text, a list for a list, else the iterator."""
+    if isinstance(source, str):
+        return next(results)
+    if isinstance(source, Sequence):
+        return list(_with_progress(results, len(source), label, progress))
+    return results
+
+
+def explain_pairs(
     model: LoadedModel,
-    pairs: Iterable[tuple[Text, Text | None]],
+    pairs: Iterable[Pair],
     name: str,
-    positions: Sequence[int] | None,
-    generation: Mapping[str, Any],
     changes: Mapping[str, Any],
+    *,
+    positions: Sequence[int] | None = None,
+    generation: Mapping[str, Any] | None = None,
 ) -> Iterator[Attribution]:
+    """Explain pairs by a method with some settings changed; in order, as they come."""
     method = find_method(name)
     settings = method.settings(name, changes)
 
     def explain_batch(examples: list[Example]) -> list[Attribution]:
         with model.evaluating():
-            batch = model.batch(_answered(model, examples, positions, generation))
+            batch = model.batch(_answered(model, examples, positions, generation or {}))
             scored = method.run(model, batch, settings)
             return to_attributions(model, batch, scored, name, resolved(settings))
 
-    examples = (
-        model.encode(source, target, name=f"source {number}") for number, (source, target) in enumerate(pairs, 1)
-    )
+    return map_examples(model, (pair.encode(model) for pair in pairs), explain_batch)
+
+
+def map_examples(
+    model: LoadedModel,
+    examples: Iterable[Item],
+    function: Callable[[list[Item]], Sequence[Result]],
+    length: Callable[[Item], int] = len,  # type: ignore[assignment]
+    copies: int = 1,
+) -> Iterator[Result]:
+    """Apply a function to batches of examples that fit into the model's memory; in order, as they come.
+
+    `copies` says of how many hypotheses about each example the model holds states at once.
+    """
     return map_in_batches(
         examples,
-        explain_batch,
-        len,
-        max_positions=partial(positions_that_fit, model),
+        function,
+        length,
+        max_positions=lambda length: positions_that_fit(model, length) // copies,
         max_size=MAX_BATCH_SIZE,
         window=WINDOW,
     )
@@ -129,11 +174,11 @@ def _answered(
     return examples if positions is None else [example.at(positions) for example in examples]
 
 
-def _with_progress(results: Iterable[Attribution], total: int, progress: bool | None) -> Iterable[Attribution]:
+def _with_progress(results: Iterable[Result], total: int, label: str, progress: bool | None) -> Iterable[Result]:
     """Show a progress bar on a terminal's standard error; never in a file."""
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
     shown = console.is_terminal if progress is None else progress
-    return track(results, "Explaining", total=total, console=console, transient=True, disable=not shown)
+    return track(results, label, total=total, console=console, transient=True, disable=not shown)

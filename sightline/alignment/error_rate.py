@@ -22,7 +22,7 @@ from jaxtyping import Float64, Int64
 from sightline.alignment.formats import Lengths, Path, read_alignments, read_lengths
 from sightline.alignment.links import Alignment
 from sightline.errors import InputError
-from sightline.score import Score
+from sightline.scores import Score
 
 RESAMPLES = 1000
 COVERAGE = 95  # percent of the resampled values that lie in an interval

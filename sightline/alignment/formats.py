@@ -13,22 +13,19 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from operator import index
 from typing import Any, NamedTuple
 
 from sightline.alignment.links import Alignment
-from sightline.alignment.parallel import read_lines, read_pairs
+from sightline.alignment.parallel import STANDARD_OUTPUT, read_lines, read_pairs, write_lines
 from sightline.errors import InputError, unknown_name
 
 Path = str | os.PathLike[str]
 Lengths = tuple[int, int]
 
-STANDARD_OUTPUT = "-"
 PHARAOH_LINK = re.compile(r"(\d+)([-p])(\d+)(?::(\S+))?")
 ENOUGH_SENTENCES = 10  # so many sentences with links, none of them at the first word of either side, tell the base
 
@@ -92,7 +89,7 @@ def read_alignments(
 
 def write_alignments(
     alignments: Iterable[Alignment],
-    path: Path = "-",
+    path: Path = STANDARD_OUTPUT,
     format: str = "pharaoh",
     base: int | None = None,
     target_first: bool = False,
@@ -102,20 +99,7 @@ def write_alignments(
 
     A file appears under its name only when it is complete.
     """
-    lines = render_alignments(alignments, format, base, target_first, confidences)
-    if os.fspath(path) == STANDARD_OUTPUT:
-        sys.stdout.writelines(lines)
-        return
-    path = pathlib.Path(path)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    write_lines(render_alignments(alignments, format, base, target_first, confidences), path)
 
 
 def render_alignments(

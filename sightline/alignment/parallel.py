@@ -1,4 +1,7 @@
-"""Parallel text, streamed: two files, or one with `source ||| target` (as fast_align reads it) or with tabs."""
+"""Lines of text, and parallel text, streamed.
+
+Parallel text is two files, or one with `source ||| target` (as fast_align reads it) or with tabs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pathlib import Path
 
 from sightline.errors import InputError
 
-STANDARD_INPUT = "-"
+STANDARD_INPUT = STANDARD_OUTPUT = "-"
 BARS = re.compile(r"(?:^|\s+)\|\|\|(?:\s+|$)")
 TAB = re.compile(r"\t")
 
@@ -40,6 +43,26 @@ def _open_bytes(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable
     if os.fspath(path) == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)  # not ours to close
     return gzip.open(path) if Path(path).suffix == ".gz" else Path(path).open("rb")
+
+
+def write_lines(lines: Iterable[str], path: str | os.PathLike[str] = STANDARD_OUTPUT) -> None:
+    """Write lines, their ends included, as they come; `-` is standard output.
+
+    A file appears under its name only when it is complete.
+    """
+    if os.fspath(path) == STANDARD_OUTPUT:
+        sys.stdout.writelines(lines)
+        return
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from None
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def read_pairs(

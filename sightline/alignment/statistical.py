@@ -38,7 +38,7 @@ from sightline.alignment.expectation import (
 )
 from sightline.alignment.lexicon import Lexicon, find_value, number_words
 from sightline.alignment.links import Alignment
-from sightline.alignment.symmetrization import symmetrize_all
+from sightline.alignment.symmetrization import DEFAULT_RULE, symmetrize_all
 from sightline.errors import InputError, unknown_name
 
 INITIAL_TENSION = 4.0
@@ -115,7 +115,7 @@ class TwoWayAligner:
     forward: StatisticalAligner
     backward: StatisticalAligner
 
-    def align(self, pairs: Iterable[tuple[Words, Words]], rule: str = "grow-diag-strict") -> Iterator[Alignment]:
+    def align(self, pairs: Iterable[tuple[Words, Words]], rule: str = DEFAULT_RULE) -> Iterator[Alignment]:
         """Align pairs in both directions and symmetrise them; any number of pairs, in order, as they come."""
         for chunk in _chunks(pairs):
             backward = self.backward.align([(target, source) for source, target in chunk])

@@ -61,6 +61,7 @@ RULES = {
     "grow-diag-strict": Rule(INTERSECTION, grow=BOTH_FREE),
     "grow-diag-final-strict": Rule(INTERSECTION, grow=BOTH_FREE, finish=BOTH_FREE),
 }
+DEFAULT_RULE = "grow-diag-strict"
 
 
 def symmetrize(forward: Alignment, reverse: Alignment, rule: str) -> Alignment:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from sightline.score import Score
+from sightline.scores import Score
 
 SCORE = Score("AER", 10.754, (9.9, 11.61), {"sentences": 447, "seed": 1})
 

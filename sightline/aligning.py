@@ -1,0 +1,162 @@
+"""Word alignments out of a translation model: text -> Attribution -> Alignment.
+
+Each target word is explained by the source; with a model of the reverse direction, each source word by the target too,
+and the two alignments are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice, tee
+from typing import Any, overload
+
+from sightline.alignment.links import Alignment
+from sightline.alignment.symmetrization import DEFAULT_RULE, RULES, symmetrize_all
+from sightline.attribution import Attribution
+from sightline.choosing import SAMPLE, choose
+from sightline.errors import InputError, unknown_name
+from sightline.methods.similarity import SIMILARITY, SimilaritySettings, similarity
+from sightline.models.examples import Example
+from sightline.models.loaded import LoadedModel
+from sightline.models.loading import load
+from sightline.remembering import ENOUGH_PAIRS, recall
+from sightline.text.words import Text
+from sightline.verbs import Pair, explain_pairs, in_the_form_of, map_examples, pair_up
+from sightline.ways import AUTO, Asked, Choice, Way
+
+
+@overload
+def align(model: Any, sources: str, targets: str, **options: Any) -> Alignment: ...
+@overload
+def align(model: Any, sources: Sequence[Text], targets: Sequence[Text], **options: Any) -> list[Alignment]: ...
+@overload
+def align(model: Any, sources: Iterator[Text], targets: Iterable[Text], **options: Any) -> Iterator[Alignment]: ...
+
+
+def align(
+    model: Any, sources: Any, targets: Any, *, progress: bool | None = None, **options: Any
+) -> Alignment | list[Alignment] | Iterator[Alignment]:
+    """Link each target word to the source words that it came from, each link with its confidence.
+
+    One pair of texts gives an Alignment, lists give a list, iterators an iterator that holds only a window of pairs at
+    a time. A text is a string, or in a list also a list of words; a pair with an empty side has no links. The options
+    are those of `build_aligner`.
+    """
+    if targets is None:
+        raise InputError("There are no targets to align with: `translate` with align=True makes them.")
+    align_pairs = build_aligner(model, **options)
+    return in_the_form_of(sources, align_pairs(pair_up(sources, targets)), "Aligning", progress)
+
+
+def build_aligner(
+    model: Any,
+    *,
+    reverse: Any = None,
+    method: str = AUTO,
+    symmetrize: str | None = None,
+    extraction: str | None = None,
+    threshold: float | None = None,
+    on_choice: Callable[[Choice], None] | None = None,
+    **settings: Any,
+) -> Callable[[Iterator[Pair]], Iterator[Alignment]]:
+    """Check the options of `align`, and give the function that aligns pairs.
+
+    `reverse` is a model of the other direction: the links of both are joined by the rule `symmetrize`. Of method,
+    layer, reading and extraction, what is not named is chosen by a sample of the pairs, without gold, and told to
+    `on_choice` (see `sightline.choosing`). The method may also be `similarity` or any of METHODS; the other settings
+    are the method's.
+    """
+    asked = Asked(method, extraction, threshold, settings)
+    rule = symmetrize or DEFAULT_RULE
+    if rule not in RULES:
+        raise unknown_name("symmetrisation rule", rule, RULES)
+    if symmetrize is not None and reverse is None:
+        raise InputError(f"The rule {symmetrize!r} joins two directions: give the model of the other one as reverse.")
+    other = None if reverse is None else load(reverse)
+    return partial(_align_pairs, load(model), other, asked, rule, on_choice)
+
+
+def explain_choice(model: Any, sources: Any, targets: Any, **options: Any) -> Choice:
+    """Say how `align` reads alignments off these models and why: the candidates and their scores.
+
+    A choice that is remembered is given as it is; otherwise the first pairs decide.
+    """
+    choices: list[Choice] = []
+    align_pairs = build_aligner(model, **options, on_choice=choices.append)
+    next(align_pairs(pair_up(sources, targets)), None)
+    return choices[0]
+
+
+def _align_pairs(
+    model: LoadedModel,
+    reverse: LoadedModel | None,
+    asked: Asked,
+    rule: str,
+    on_choice: Callable[[Choice], None] | None,
+    pairs: Iterator[Pair],
+) -> Iterator[Alignment]:
+    """Align pairs in one direction, or in both and join them; in order, as they come."""
+    choice, pairs = _choose_for(model, reverse, asked, pairs)
+    if on_choice is not None:
+        on_choice(choice)
+    if reverse is None:
+        yield from _align_one_way(model, pairs, choice.forward)
+        return
+    assert choice.backward is not None
+    forward_pairs, backward_pairs = tee(pairs)
+    forward = _align_one_way(model, forward_pairs, choice.forward)
+    backward = _align_one_way(reverse, (pair.flipped() for pair in backward_pairs), choice.backward)
+    yield from symmetrize_all(forward, (alignment.flipped() for alignment in backward), rule)
+
+
+def _choose_for(
+    model: LoadedModel, reverse: LoadedModel | None, asked: Asked, pairs: Iterator[Pair]
+) -> tuple[Choice, Iterator[Pair]]:
+    """Give the choice remembered, or made by the first pairs; and all pairs, those included."""
+    choice = recall(model, reverse, asked)
+    if choice is not None and choice.pairs >= ENOUGH_PAIRS:
+        return choice, pairs
+    sample = list(islice(pairs, SAMPLE)) if asked.is_open else []
+    with_words = list(filter(_has_words, sample))
+    if choice is None or len(with_words) > 2 * choice.pairs:  # more pairs know better
+        choice = choose(model, reverse, with_words, asked)
+    return choice, chain(sample, pairs)
+
+
+def _align_one_way(model: LoadedModel, pairs: Iterable[Pair], way: Way) -> Iterator[Alignment]:
+    to_explain, every_pair = tee(pairs)
+    attributions = _explain(model, filter(_has_words, to_explain), way)
+    for pair in every_pair:
+        if _has_words(pair):
+            yield way.extract(next(attributions))
+        else:
+            yield Alignment((), (), _count_words(pair.source), _count_words(pair.target))
+
+
+def _explain(model: LoadedModel, pairs: Iterable[Pair], way: Way) -> Iterator[Attribution]:
+    if way.method != SIMILARITY:
+        return explain_pairs(model, pairs, way.method, way.settings)
+    settings = SimilaritySettings.of(way.settings)
+
+    def compare(sides: list[tuple[Example, Example]]) -> list[Attribution]:
+        return similarity(model, [source for source, _ in sides], [target for _, target in sides], settings)
+
+    return map_examples(model, map(partial(_encode_apart, model), pairs), compare, lambda sides: max(map(len, sides)))
+
+
+def _encode_apart(model: LoadedModel, pair: Pair) -> tuple[Example, Example]:
+    """Encode both sides as sources."""
+    assert pair.target is not None
+    return (
+        model.encode(pair.source, None, name=f"source {pair.number}"),
+        model.encode(pair.target, None, name=f"target {pair.number}"),
+    )
+
+
+def _has_words(pair: Pair) -> bool:
+    return _count_words(pair.source) > 0 and _count_words(pair.target) > 0
+
+
+def _count_words(text: Text | None) -> int:
+    return len(text.split() if isinstance(text, str) else text or ())

@@ -1,0 +1,109 @@
+"""`sightline align`: word alignments of parallel text, by a translation model or a statistical aligner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import tee
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sightline.cli.settings import read_settings
+from sightline.errors import InputError
+
+if TYPE_CHECKING:
+    from sightline.alignment.links import Alignment
+    from sightline.ways import Choice
+
+
+def align(
+    source: Annotated[Path, typer.Argument(help="The source, one sentence a line; - is standard input.")],
+    target: Annotated[
+        Path | None, typer.Argument(help="The target; without it SOURCE has both sides, with a tab or ||| between.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("-m", "--model", help="A folder or a name on the hub.")] = None,
+    reverse: Annotated[
+        str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction; may be the same.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto, similarity, or one of `sightline methods`.")] = "auto",
+    setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: layer=2.")] = [],  # noqa: B006
+    extraction: Annotated[
+        str | None, typer.Option(help="argmax, argmax-words, pieces, threshold, mutual, mutual-pieces or softmax.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Of the extractions threshold and softmax.")] = None,
+    symmetrize: Annotated[
+        str | None, typer.Option(help="How two directions are joined: see `sightline symmetrize --help`.")
+    ] = None,
+    aligner: Annotated[
+        str | None, typer.Option(help="A statistical aligner instead of a model: ibm1, diagonal or eflomal.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Keep the trained statistical aligner in this file.")] = None,
+    load: Annotated[Path | None, typer.Option(help="Align with a statistical aligner that was saved.")] = None,
+    source_lang: Annotated[str | None, typer.Option(help="Language of the source (NLLB, M2M100, mBART).")] = None,
+    target_lang: Annotated[str | None, typer.Option(help="Language of the target (the same, and OPUS-MT).")] = None,
+    prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
+    format: Annotated[str, typer.Option(help="Format of the result: pharaoh, naacl or jsonl.")] = "pharaoh",
+    confidences: Annotated[bool, typer.Option("--confidences", help="Write i-j:c, with c how sure it is.")] = False,
+    explain_choice: Annotated[
+        bool, typer.Option("--explain-choice", help="Show, on standard error, what was chosen and why.")
+    ] = False,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")] = Path("-"),
+    json: Annotated[bool, typer.Option("--json", help="Write JSON lines, with confidences.")] = False,
+) -> None:
+    """Align the words of parallel text; links are written as source-target pairs counted from 0, one line a pair.
+
+    Example: sightline align -m ./en-es -r ./es-en text.en text.es -o text.align
+    """
+    from sightline.alignment.formats import write_alignments
+
+    alignments: Iterator[Alignment]
+    if (model is None) == (aligner is None and load is None):
+        raise InputError("Align either with --model or with a statistical aligner (--aligner, --load).")
+    if model is None:
+        from sightline.alignment.files import align_files
+
+        if any([reverse, setting, extraction, threshold, explain_choice, method != "auto"]):
+            raise InputError("A statistical aligner needs no reverse model, method, setting or extraction.")
+        alignments = align_files(source, target, aligner=aligner, rule=symmetrize, save=save, load=load)
+    else:
+        import sightline
+        from sightline.alignment.parallel import read_pairs
+
+        if save is not None:
+            raise InputError("--save keeps a statistical aligner: name one with --aligner.")
+        forward = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
+        backward = None
+        if reverse is not None:
+            backward = sightline.load(reverse, source_lang=target_lang, target_lang=source_lang, prefix=prefix)
+        pairs, same_pairs = tee(read_pairs(source, target))
+        alignments = sightline.align(
+            forward,
+            (source_text for source_text, _ in pairs),
+            (target_text for _, target_text in same_pairs),
+            reverse=backward,
+            method=method,
+            extraction=extraction,
+            threshold=threshold,
+            symmetrize=symmetrize,
+            on_choice=_show_choice if explain_choice else None,
+            **read_settings(setting),
+        )
+    write_alignments(alignments, output, "jsonl" if json else format, confidences=confidences or json)
+
+
+def _show_choice(choice: Choice) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(f"Chosen by {choice.criterion} on {choice.pairs} pairs:", highlight=False)
+    for direction, way in (("forward", choice.forward), ("backward", choice.backward)):
+        if way is not None:
+            console.print(f"  {direction}: {way}", highlight=False)
+    if len(choice.candidates) < 2:
+        return
+    table = Table("direction", "candidate", choice.criterion, box=None, header_style="bold")
+    for candidate in sorted(choice.candidates, key=lambda one: (one.direction == "backward", -one.score)):
+        table.add_row(candidate.direction, str(candidate.way), f"{candidate.score:.4f}")
+    console.print(table)

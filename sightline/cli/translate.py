@@ -1,0 +1,55 @@
+"""`sightline translate`: translations, and with them the alignment of their words."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Iterator
+from itertools import tee
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def translate(
+    source: Annotated[Path, typer.Argument(help="The text to translate, one sentence a line; - is standard input.")],
+    model: Annotated[str, typer.Option("-m", "--model", help="A folder or a name on the hub.")] = ...,  # type: ignore[assignment]
+    align: Annotated[
+        bool, typer.Option("--align", help="Write `translation ||| 0-0 1-2`, words counted from 0.")
+    ] = False,
+    method: Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")] = "auto",
+    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at a time; 1 is greedy.")] = 4,
+    length_penalty: Annotated[float, typer.Option(help="More favours longer translations.")] = 0.6,
+    source_lang: Annotated[str | None, typer.Option(help="Language of the source (NLLB, M2M100, mBART).")] = None,
+    target_lang: Annotated[str | None, typer.Option(help="Language of the target (the same, and OPUS-MT).")] = None,
+    prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")] = Path("-"),
+    json: Annotated[bool, typer.Option("--json", help="Write JSON lines, links with confidences.")] = False,
+) -> None:
+    """Translate text, sentence by sentence, and align the words.
+
+    Example: sightline translate -m ./en-es --align text.en -o text.es
+    """
+    import sightline
+    from sightline.alignment.formats import render_alignments
+    from sightline.alignment.parallel import read_lines, write_lines
+
+    loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
+    search = {"num_beams": beam} | ({"length_penalty": length_penalty} if beam > 1 else {})
+    sources, same_sources = tee(read_lines(source))
+    translations = sightline.translate(loaded, sources, align={"method": method} if align else False, **search)
+
+    def lines() -> Iterator[str]:
+        for text, translation in zip(same_sources, translations, strict=True):
+            links = translation.alignment
+            if json:
+                plain: dict[str, object] = {"source": text, "translation": translation.text}
+                if links is not None:
+                    plain["links"] = [[*link, confidence] for link, confidence in links.confidences.items()]
+                yield json_module.dumps(plain, ensure_ascii=False) + "\n"
+            elif links is not None:
+                yield f"{translation.text} ||| {next(render_alignments([links]))}"
+            else:
+                yield translation.text + "\n"
+
+    write_lines(lines(), output)

@@ -1,0 +1,89 @@
+"""Choices remembered: beside the model in its folder, or, where there is none, as long as the model is in memory.
+
+A choice belongs to the weights of both models, to what is put around a source, and to what the user fixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+from sightline.models.loaded import LoadedModel
+from sightline.ways import Asked, Choice
+
+FILE_NAME = "sightline-align.json"
+FILE_FORMAT = 1
+ENOUGH_PAIRS = 20  # fewer are no reason to write a choice down
+
+_in_memory: WeakKeyDictionary[nn.Module, dict[str, Choice]] = WeakKeyDictionary()
+
+
+def recall(model: LoadedModel, reverse: LoadedModel | None, asked: Asked) -> Choice | None:
+    """Give the choice made before for these models and this question, if there is one."""
+    key = _key(model, reverse, asked)
+    choice = _in_memory.get(model.module, {}).get(key)
+    if choice is not None:
+        return choice
+    try:
+        return Choice.from_dict(_read_choices(model)[key])
+    except (KeyError, TypeError):  # none, or damaged: it is chosen anew
+        return None
+
+
+def remember(model: LoadedModel, reverse: LoadedModel | None, asked: Asked, choice: Choice) -> None:
+    """Keep a choice; a folder that may not be written is left as it is."""
+    key = _key(model, reverse, asked)
+    _in_memory.setdefault(model.module, {})[key] = choice
+    path = _file(model)
+    if path is None or choice.pairs < ENOUGH_PAIRS:
+        return
+    choices = _read_choices(model) | {key: choice.to_dict()}
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(json.dumps({"format": FILE_FORMAT, "choices": choices}, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+
+
+def _read_choices(model: LoadedModel) -> dict[str, Any]:
+    path = _file(model)
+    if path is None or not path.is_file():
+        return {}
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        return dict(plain["choices"]) if plain["format"] == FILE_FORMAT else {}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def _file(model: LoadedModel) -> Path | None:
+    folder = model.module.config.name_or_path
+    return Path(folder, FILE_NAME) if folder and Path(folder).is_dir() else None
+
+
+def _key(model: LoadedModel, reverse: LoadedModel | None, asked: Asked) -> str:
+    models = [None if one is None else [_fingerprint(one.module), asdict(one.prompt)] for one in (model, reverse)]
+    return _digest(json.dumps([models, asdict(asked)], sort_keys=True, default=str).encode())
+
+
+@torch.no_grad()
+def _fingerprint(module: nn.Module) -> str:
+    """Sum a model's weights up in a few letters, by some numbers of each."""
+    parts = []
+    for name, parameter in module.named_parameters():
+        flat = parameter.reshape(-1)
+        some = flat[:: max(1, len(flat) // 16)].double().cpu().numpy()
+        parts.append(name.encode() + some.tobytes())
+    return _digest(b"".join(parts))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

@@ -1,0 +1,107 @@
+"""Translations, with the word alignment that the model itself gives: free decoding, then one teacher-forced pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import tee
+from typing import Any, overload
+
+from transformers import GenerationConfig
+
+from sightline.aligning import build_aligner
+from sightline.alignment.links import Alignment
+from sightline.errors import InputError, unknown_name
+from sightline.models.examples import Example
+from sightline.models.loaded import LoadedModel
+from sightline.models.loading import load
+from sightline.text.words import Text
+from sightline.verbs import Pair, in_the_form_of, map_examples, pair_up
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation; its alignment is to the words of the source, both split at white space."""
+
+    text: str
+    alignment: Alignment | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(self.text.split())
+
+
+@overload
+def translate(model: Any, sources: str, **options: Any) -> Translation: ...
+@overload
+def translate(model: Any, sources: Sequence[Text], **options: Any) -> list[Translation]: ...
+@overload
+def translate(model: Any, sources: Iterator[Text], **options: Any) -> Iterator[Translation]: ...
+
+
+def translate(
+    model: Any,
+    sources: Any,
+    *,
+    align: bool | Mapping[str, Any] = False,
+    progress: bool | None = None,
+    **generation: Any,
+) -> Translation | list[Translation] | Iterator[Translation]:
+    """Translate one text, a list of texts, or an iterator of which only a window is held at a time.
+
+    `align` gives each translation its word alignment; instead of True it may be a mapping of the options of `align`.
+    The other options are those of transformers' `generate`: num_beams, length_penalty and so on.
+    """
+    loaded = load_translator(model, generation)
+    align_pairs = build_aligner(loaded, **(align if isinstance(align, Mapping) else {})) if align else None
+    answered = answer_pairs(loaded, pair_up(sources, None), generation)
+    results = _with_alignments(answered, align_pairs) if align_pairs else map(_translation, answered)
+    return in_the_form_of(sources, results, "Translating", progress)
+
+
+def _with_alignments(
+    pairs: Iterator[Pair], align_pairs: Callable[[Iterator[Pair]], Iterator[Alignment]]
+) -> Iterator[Translation]:
+    kept, to_align = tee(pairs)
+    for alignment, pair in zip(align_pairs(to_align), kept, strict=True):
+        yield _translation(pair, alignment)
+
+
+def load_translator(model: Any, generation: Mapping[str, Any]) -> LoadedModel:
+    """Load a model that generates, and check the options to generate with."""
+    loaded = load(model)
+    if loaded.task not in ("translate", "continue"):
+        raise InputError(f"{type(loaded.module).__name__} does not generate text: take a translation model.")
+    valid = [name for name in GenerationConfig().to_dict() if not name.startswith("_")]
+    for name in generation:
+        if name not in valid:
+            raise unknown_name("option of generate", name, valid)
+    return loaded
+
+
+def answer_pairs(model: LoadedModel, pairs: Iterator[Pair], generation: Mapping[str, Any]) -> Iterator[Pair]:
+    """Let the model give the targets; in order, as they come. A source without words has none."""
+
+    def answer(examples: list[Example]) -> list[Example]:
+        with model.evaluating():
+            answers = model.answer(examples, **generation)
+        return [model.with_output(example, ids) for example, ids in zip(examples, answers, strict=True)]
+
+    to_answer, every_pair = tee(pairs)
+    examples = (pair.encode(model) for pair in to_answer if _has_words(pair.source))
+    answers = map_examples(model, examples, answer, copies=generation.get("num_beams") or 1)
+    for pair in every_pair:
+        if _has_words(pair.source):
+            example = next(answers)
+            yield pair._replace(target=" ".join(example.label_tokens.words), example=example)
+        else:
+            yield pair._replace(target="")
+
+
+def _translation(pair: Pair, alignment: Alignment | None = None) -> Translation:
+    assert isinstance(pair.target, str)
+    return Translation(pair.target, alignment)
+
+
+def _has_words(text: Text) -> bool:
+    return bool(text.split() if isinstance(text, str) else text)

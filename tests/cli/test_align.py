@@ -1,0 +1,152 @@
+"""The commands align and translate: what they read and write, how they refuse."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import zoo
+
+import sightline
+from sightline.alignment.formats import read_alignments
+from sightline.cli import main
+
+SET = ["--method", "norms", "-s", "layer=1", "-s", "reading=input", "--extraction", "argmax"]
+NORMS = {"method": "norms", "layer": 1, "reading": "input", "extraction": "argmax"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("model")
+    model = zoo.fresh("marian")
+    model.module.save_pretrained(path)
+    model.tokenizer.save_pretrained(path)
+    return str(path)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> tuple[Path, Path]:
+    paths = tmp_path / "text.en", tmp_path / "text.es"
+    for path, sentences in zip(paths, (zoo.SOURCES, zoo.TARGETS), strict=True):
+        path.write_text("".join(sentence + "\n" for sentence in [*sentences, ""]), encoding="utf-8")
+    return paths
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Run a command as from a shell; give its exit code, output and error output."""
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments: object, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return run
+
+
+def pharaoh(alignments: list[sightline.Alignment]) -> list[str]:
+    return [" ".join(f"{i}-{j}" for i, j in alignment) for alignment in alignments]
+
+
+def test_two_files_one_file_and_standard_input(run, folder: str, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    expected = pharaoh(sightline.align(folder, [*zoo.SOURCES, ""], [*zoo.TARGETS, ""], **NORMS))
+    code, out, err = run("align", "-m", folder, *SET, *texts)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == expected
+    for separator in ("\t", " ||| "):
+        lines = "".join(f"{s}{separator}{t}\n" for s, t in zip(zoo.SOURCES, zoo.TARGETS, strict=True))
+        assert run("align", "-m", folder, *SET, "-", stdin=lines)[1].splitlines() == expected[:-1]
+    target = texts[1].read_text(encoding="utf-8")
+    assert run("align", "-m", folder, *SET, texts[0], "-", stdin=target)[1].splitlines() == expected
+    out_file = tmp_path / "links"
+    assert run("align", "-m", folder, *SET, *texts, "-o", out_file) == (0, "", "")
+    assert out_file.read_text().splitlines() == expected
+
+
+def test_json_confidences_and_both_directions(run, folder: str, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    both = sightline.align(folder, zoo.SOURCES, zoo.TARGETS, reverse=folder, symmetrize="union", **NORMS)
+    _, out, _ = run("align", "-m", folder, "-r", folder, "--symmetrize", "union", *SET, *texts, "--json")
+    first = json.loads(out.splitlines()[0])
+    assert {(i, j) for i, j, _ in first["links"]} == both[0].links
+    (tmp_path / "links").write_text(run("align", "-m", folder, *SET, *texts, "--confidences")[1])
+    for alignment in read_alignments(tmp_path / "links"):
+        assert all(0 < confidence < 1 for confidence in alignment.confidences.values())
+
+
+def test_the_choice_is_explained_on_standard_error(run, folder: str, texts: tuple[Path, Path]) -> None:
+    code, out, err = run("align", "-m", folder, *texts, "--explain-choice")
+    assert code == 0
+    assert len(out.splitlines()) == 6
+    assert "Chosen by agreement with leave-one-out on 5 pairs:" in err
+    assert err.count("norms layer=") >= 6
+    assert err.count("attention layer=") >= 6
+
+
+def test_statistical_aligners(run, tmp_path: Path, texts: tuple[Path, Path]) -> None:
+    saved = tmp_path / "aligner.npz"
+    code, out, err = run("align", "--aligner", "ibm1", "--save", saved, *texts)
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 6
+    assert run("align", "--load", saved, *texts)[1] == out
+    lines = "".join(f"{s} ||| {t}\n" for s, t in zip(zoo.SOURCES, zoo.TARGETS, strict=True))
+    assert run("align", "--aligner", "ibm1", "-", stdin=lines)[1].splitlines() == out.splitlines()[:-1]
+    assert run("align", "--aligner", "diagonal", *texts, "--symmetrize", "union")[0] == 0
+
+
+def test_translate(run, folder: str, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    found = sightline.translate(folder, [*zoo.SOURCES, ""], align={"method": "attention"}, num_beams=1)
+    plain = run("translate", "-m", folder, texts[0], "--beam", 1)
+    assert plain == (0, "".join(translation.text + "\n" for translation in found), "")
+    aligned = run("translate", "-m", folder, texts[0], "--beam", 1, "--align", "--method", "attention")[1].splitlines()
+    for line, translation in zip(aligned, found, strict=True):
+        assert line.startswith(translation.text + " ||| ")
+    out_file = tmp_path / "out"
+    options = ["--beam", 1, "--align", "--method", "attention", "--json", "-o", out_file]
+    assert run("translate", "-m", folder, texts[0], *options) == (0, "", "")
+    rows = [json.loads(line) for line in out_file.read_text(encoding="utf-8").splitlines()]
+    assert [row["source"] for row in rows] == [*zoo.SOURCES, ""]
+    for row, translation in zip(rows, found, strict=True):
+        assert row["translation"] == translation.text
+        assert translation.alignment is not None
+        assert {(i, j) for i, j, _ in row["links"]} == translation.alignment.links
+
+
+MISTAKES = {
+    "Align either with --model or with a statistical aligner": ["align", "TEXT"],
+    "needs no reverse model, method": ["align", "--aligner", "ibm1", "--method", "norms", "TEXT", "TEXT"],
+    "--save keeps a statistical aligner": ["align", "-m", "MODEL", "--save", "x", "TEXT", "TEXT"],
+    "no aligner 'imb1'. Did you mean 'ibm1'": ["align", "--aligner", "imb1", "TEXT", "TEXT"],
+    "Name either an aligner to train on this text, or a saved one": [
+        "align", "--aligner", "ibm1", "--load", "x", "TEXT", "TEXT",
+    ],
+    "There is no file nowhere": ["align", "--load", "nowhere", "TEXT", "TEXT"],
+    "nothing.en cannot be read": ["align", "-m", "MODEL", "nothing.en", "TEXT"],
+    "there must be a tab between source and target": ["align", "-m", "MODEL", "TEXT"],
+    "There is no folder './nowhere'": ["translate", "-m", "./nowhere", "TEXT"],
+    "no method 'magic'": ["align", "-m", "MODEL", "--method", "magic", "TEXT", "TEXT"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistakes_are_told_in_one_sentence(message: str, run, folder: str, texts: tuple[Path, Path]) -> None:
+    places = {"MODEL": folder, "TEXT": texts[0]}
+    code, out, err = run(*(places.get(argument, argument) for argument in MISTAKES[message]))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.startswith("sightline: ")
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_failed_run_leaves_no_file(run, folder: str, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    texts[1].write_text("El gato\n")
+    code, _, err = run("align", "-m", folder, *SET, *texts, "-o", tmp_path / "links")
+    assert code == 2
+    assert "ends after line 1" in err
+    assert list(tmp_path.glob("links*")) == []

@@ -1,0 +1,184 @@
+"""align: one pair or many, in order, by any method, in one direction or both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import zoo
+
+import sightline
+from sightline import verbs
+from sightline.alignment import symmetrization
+from sightline.alignment.extraction import extract_alignment
+from sightline.alignment.symmetrization import symmetrize
+from sightline.errors import InputError
+from sightline.models.loaded import LoadedModel
+
+NORMS = {"method": "norms", "layer": 1, "reading": "input", "extraction": "argmax"}
+
+
+def test_one_pair_many_pairs_an_iterator() -> None:
+    model = zoo.model("marian")
+    one = sightline.align(model, zoo.SOURCES[0], zoo.TARGETS[0], **NORMS)
+    many = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS)
+    stream = sightline.align(model, iter(zoo.SOURCES), iter(zoo.TARGETS), **NORMS)
+    assert isinstance(one, sightline.Alignment)
+    assert isinstance(many, list)
+    assert not isinstance(stream, list)
+    assert [alignment.links for alignment in stream] == [alignment.links for alignment in many]
+    assert one.links == many[0].links
+    for alignment, source, target in zip(many, zoo.SOURCES, zoo.TARGETS, strict=True):
+        assert (alignment.source_length, alignment.target_length) == (len(source.split()), len(target.split()))
+        assert len(alignment) > 0
+        assert all(0 < confidence <= 1 for confidence in alignment.confidences.values())
+
+
+def test_links_are_what_the_attribution_shows() -> None:
+    model = zoo.model("marian")
+    whys = sightline.explain(model, zoo.SOURCES, zoo.TARGETS, method="norms", layer=1, reading="input")
+    for extraction in ("argmax", "pieces", "mutual"):
+        found = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS | {"extraction": extraction})
+        for alignment, why in zip(found, whys, strict=True):
+            assert alignment.links == extract_alignment(why, extraction).links
+
+
+def test_words_that_the_user_split_stay() -> None:
+    split = [["The", "cat", "sleeps", "."]], [["El", "gato", "duerme", "."]]
+    (alignment,) = sightline.align(zoo.model("t5"), *split, **NORMS)
+    assert (alignment.source_length, alignment.target_length) == (4, 4)
+
+
+def test_a_pair_with_an_empty_side_has_no_links_and_the_others_stay_in_order() -> None:
+    model = zoo.model("marian")
+    sources = ["", zoo.SOURCES[0], "A cat", zoo.SOURCES[1], "  "]
+    targets = ["El gato", zoo.TARGETS[0], "", zoo.TARGETS[1], ""]
+    found = sightline.align(model, sources, targets, **NORMS)
+    full = sightline.align(model, zoo.SOURCES[:2], zoo.TARGETS[:2], **NORMS)
+    assert [alignment.links for alignment in found] == [set(), full[0].links, set(), full[1].links, set()]
+    assert [(a.source_length, a.target_length) for a in found] == [(0, 2), (6, 6), (2, 0), (9, 9), (0, 0)]
+    with pytest.raises(InputError, match="source 3 is too long"):  # numbered as the user counts
+        sightline.align(model, ["", "A", "cat " * 300], ["", "El", "gato"], **NORMS)
+
+
+def test_an_iterator_is_read_only_as_far_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verbs, "WINDOW", 4)
+    monkeypatch.setattr(symmetrization, "PAIRS_AT_ONCE", 2)
+    read = []
+
+    def sources():
+        for number in range(1000):
+            read.append(number)
+            yield zoo.SOURCES[number % 5]
+
+    def targets():
+        for number in range(1000):
+            yield zoo.TARGETS[number % 5]
+
+    model = zoo.model("marian")
+    results = sightline.align(model, sources(), targets(), **NORMS, reverse=model)
+    assert read == []
+    for _ in range(5):
+        next(results)
+    assert len(read) <= 9
+
+
+def test_both_directions_are_joined() -> None:
+    model, reverse = zoo.model("marian"), zoo.fresh("m2m100")
+    forward = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS)
+    backward = [one.flipped() for one in sightline.align(reverse, zoo.TARGETS, zoo.SOURCES, **NORMS)]
+    for rule in ("intersection", "union", None):
+        joined = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS, reverse=reverse, symmetrize=rule)
+        for found, one, other in zip(joined, forward, backward, strict=True):
+            assert found.links == symmetrize(one, other, rule or "grow-diag-strict").links
+
+
+@pytest.mark.parametrize("name", [*zoo.TRANSLATORS, "gpt2", "llama"])
+def test_every_family_aligns(name: str) -> None:
+    found = sightline.align(zoo.model(name), zoo.SOURCES, zoo.TARGETS, layer=-1)
+    for alignment, source, target in zip(found, zoo.SOURCES, zoo.TARGETS, strict=True):
+        assert (alignment.source_length, alignment.target_length) == (len(source.split()), len(target.split()))
+
+
+@pytest.mark.parametrize("method", ["word_saliency", "erasure", "similarity", "attention"])
+def test_other_methods_align(method: str) -> None:
+    found = sightline.align(zoo.model("marian"), zoo.SOURCES[:2], zoo.TARGETS[:2], method=method)
+    assert all(len(alignment) > 0 for alignment in found)
+
+
+# Similarity of encoder states
+
+
+def test_similarity_compares_the_states_of_two_passes() -> None:
+    model = zoo.model("bert-classifier")
+    encoder = sightline.load(model.module.bert, model.tokenizer)
+    for measure, layer in (("cosine", 1), ("dot", -1)):
+        options = {"method": "similarity", "measure": measure, "layer": layer}
+        found = sightline.align(encoder, zoo.SOURCES, zoo.TARGETS, **options, extraction="mutual-pieces")
+        for alignment, source, target in zip(found, zoo.SOURCES, zoo.TARGETS, strict=True):
+            with torch.no_grad():
+                states = [
+                    model.module.bert(**model.tokenizer(text, return_tensors="pt"), output_hidden_states=True)
+                    .hidden_states[layer][0]
+                    .numpy()
+                    for text in (source, target)
+                ]
+            if measure == "cosine":
+                states = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in states]
+            scores = (states[1] @ states[0].T)[1:-1, 1:-1]
+            scores = np.maximum(scores, 0)
+            words = [encoder.encode(text, None).source.word_ids[1:-1] for text in (source, target)]
+            expected = {
+                (words[0][i], words[1][j])
+                for j, i in np.ndindex(*scores.shape)
+                if scores[j, i] > 0 and i == scores[j].argmax() and j == scores[:, i].argmax()
+            }
+            assert alignment.links == expected
+
+
+def test_a_text_is_most_like_itself() -> None:
+    for name in ("marian", "bert-filler", "m2m100"):
+        model = zoo.model(name)
+        if model.task == "fill":
+            model = sightline.load(model.module.base_model, model.tokenizer)
+        texts = ["The cat sleeps on a mat.", "A dog sees birds"]
+        for alignment in sightline.align(model, texts, texts, method="similarity"):
+            assert {(i, i) for i in range(alignment.source_length or 0)} <= alignment.links
+
+
+# Mistakes
+
+MISTAKES = {
+    "no method 'norm'. Did you mean 'norms'": {"method": "norm"},
+    "no extraction 'armgax'. Did you mean 'argmax'": {"extraction": "armgax"},
+    "no setting of norms 'layers'. Did you mean 'layer'": {"layers": 1},
+    "no setting of similarity 'head'": {"method": "similarity", "head": 1},
+    "no measure of similarity 'cos'": {"method": "similarity", "measure": "cos"},
+    "threshold belongs to the extractions": {"threshold": 0.5},
+    "joins two directions": {"symmetrize": "union"},
+    "no symmetrisation rule 'grow'": {"symmetrize": "grow"},
+    "no layer 7": {"layer": 7},
+    "encoder's states are numbered 0 to 2": {"method": "similarity", "layer": 9},
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistakes_are_told_in_one_sentence(message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sightline.align(zoo.model("marian"), "The cat", "El gato", **MISTAKES[message])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_mistakes_are_told_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LoadedModel, "encode", lambda *_, **__: pytest.fail("began to work"))
+    for mistake in ({"method": "magic"}, {"extraction": "magic"}, {"symmetrize": "magic"}):
+        with pytest.raises(InputError):
+            sightline.align(zoo.model("marian"), iter(zoo.SOURCES), iter(zoo.TARGETS), **mistake)
+
+
+def test_a_model_without_targets_is_sent_to_similarity() -> None:
+    with pytest.raises(InputError, match="makes no target from a source: align with the method similarity"):
+        sightline.align(zoo.model("bert-classifier"), "The cat", "El gato")
+    with pytest.raises(InputError, match="no targets to align with"):
+        sightline.align(zoo.model("marian"), zoo.SOURCES, None)
