@@ -196,6 +196,9 @@ def test_models_that_are_none_of_ours() -> None:
     answering = tf.BertForQuestionAnswering(tf.BertConfig(**tiny))
     with pytest.raises(InputError, match="BertForQuestionAnswering is not a model that Sightline can explain"):
         sightline.load(answering, tokenizer)
+    rating = tf.BertForSequenceClassification(tf.BertConfig(**tiny, num_labels=1))
+    with pytest.raises(InputError, match="gives one number, not one of several labels"):
+        sightline.load(rating, tokenizer)
     heads = {"encoder_attention_heads": 1, "decoder_attention_heads": 1}
     sizes = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 50, **heads}
     classifier = tf.BartForSequenceClassification(tf.BartConfig(**sizes))
