@@ -26,7 +26,8 @@ from sightline.models.transformer import TransformerSettings, build_transformer
 SECONDS = 60
 BATCH = 32
 LAST_LAYER = -1  # the layer nearest to the output looks at the word that is being translated
-PAGE = Path("first_look.html")
+FOLDER = Path("first_look")
+PAGE = FOLDER / "page.html"
 console = Console()
 
 
@@ -74,7 +75,9 @@ def main() -> None:
     console.print(f"Training a small Transformer on a made-up language for {SECONDS} seconds:")
     train(model, tokenizer, language.stream("train"))
 
-    translator = sightline.load(model, tokenizer)
+    model.save_pretrained(FOLDER)
+    tokenizer.save_pretrained(FOLDER)
+    translator = sightline.load(FOLDER)
     examples = [pair for pair in language.pairs(50, "test") if 6 <= len(pair.links) <= 8][:2]
     attributions = []
     for pair in examples:
@@ -87,7 +90,7 @@ def main() -> None:
         attributions.append(why)
     report_links(translator, language)
     PAGE.write_text(attributions[0].to_html(), encoding="utf-8")
-    console.print(f"The first picture, to click on: {PAGE.resolve()}")
+    console.print(f"The first picture, to click on: {PAGE}. The model, to go on with: sightline.load({str(FOLDER)!r})")
 
 
 def report_links(translator: object, language: GeneratedLanguage) -> None:
