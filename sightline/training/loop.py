@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Int
 
 from sightline.errors import InputError
+from sightline.models.loaded import LoadedModel
 from sightline.training.batches import EncodedPairs, batches_from
 from sightline.training.checkpoints import Position, explained_write_errors, load_weights, publish, write_text
 from sightline.training.evaluation import Measured
@@ -32,7 +33,7 @@ from sightline.training.optimization import learning_rate
 from sightline.training.recipe import Recipe, read_recipe
 from sightline.training.run import RESULT, Run, prepare_run, versions
 
-Callback = Callable[[int, Any], None]
+Callback = Callable[[int, LoadedModel], None]
 """Called with the step and the model before the first update and after every one; it cannot disturb the run."""
 
 
@@ -157,7 +158,7 @@ def _seed(*parts: int) -> int:
 def _call(run: Run, callbacks: Sequence[Callback], position: Position) -> None:
     if run.accelerator.is_main_process:
         for callback in callbacks:
-            callback(position.step, run.model)
+            callback(position.step, run.loaded)
 
 
 def _reason_to_stop(run: Run, position: Position) -> str | None:

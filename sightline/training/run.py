@@ -18,6 +18,8 @@ from transformers import AutoTokenizer
 from transformers.utils import logging
 
 from sightline.errors import InputError
+from sightline.models.loaded import LoadedModel
+from sightline.models.loading import load
 from sightline.training.architectures import ARCHITECTURES
 from sightline.training.batches import EncodedPairs, encode_pairs
 from sightline.training.checkpoints import (
@@ -37,20 +39,19 @@ from sightline.training.recipe import Recipe
 from sightline.training.vocabulary import train_tokenizer
 
 RECIPE, RESULT = "recipe.json", "result.json"
-MAY_CHANGE = ("training.steps", "training.minutes", "training.patience", "training.log_every")
-"""Keys that may change when a run goes on: they do not change what a step does."""
+MAY_CHANGE = ("training.steps", "training.minutes", "training.patience", "training.log_every", "evaluation.")
+"""Keys, or their beginnings, that may change when a run goes on: they do not change what a step does."""
 PRECISIONS = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}
 
 
 @dataclass(frozen=True)
 class Run:
-    """The parts of a run. `objective` and `optimizer` are as Accelerate prepared them; `model` is the bare model."""
+    """The parts of a run. `objective` and `optimizer` are as Accelerate prepared them; `loaded` has the bare model."""
 
     recipe: Recipe
     output: Path
     accelerator: Accelerator
-    tokenizer: Any
-    model: Any
+    loaded: LoadedModel
     objective: Any
     optimizer: Any
     train: EncodedPairs
@@ -62,6 +63,14 @@ class Run:
     position: Position
     journal: Journal | None
     """None in all processes but the first."""
+
+    @property
+    def model(self) -> Any:
+        return self.loaded.module
+
+    @property
+    def tokenizer(self) -> Any:
+        return self.loaded.tokenizer
 
     @property
     def trained_parameters(self) -> list[nn.Parameter]:
@@ -124,13 +133,14 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
     """Read the data, make or load tokenizer, model and optimiser, and find the position to start from."""
     accelerator = build_accelerator(recipe.training.precision)
     checkpoints = Checkpoints(output / "checkpoints", recipe.training.checkpoint_every, recipe.training.average)
+    _check_folder(recipe, output, checkpoints)
     corpora = read_corpora(recipe.data, recipe.folder, recipe.seed)
-    languages = recipe.data.languages if recipe.data.bidirectional else None
-    max_length = recipe.model.max_positions
     with accelerator.main_process_first():
         if accelerator.is_main_process:
-            _open_folder(recipe, output, checkpoints)
-        tokenizer = _tokenizer(recipe, output, corpora, accelerator.is_main_process, checkpoints)
+            _fill_folder(recipe, output, corpora, checkpoints)
+        tokenizer = AutoTokenizer.from_pretrained(output)
+    languages = recipe.data.languages if recipe.data.bidirectional else None
+    max_length = recipe.model.max_positions
     train, train_pairs = encode_pairs(corpora.train, tokenizer, max_length, languages)
     dev, dev_pairs = encode_pairs(corpora.dev, tokenizer, max_length, languages)
     test, test_pairs = encode_pairs(corpora.test, tokenizer, max_length, languages) if corpora.test else (None, [])
@@ -152,12 +162,13 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
         optimizer.load_state_dict(state["optimizer"])
         if accelerator.scaler is not None and state["scaler"] is not None:
             accelerator.scaler.load_state_dict(state["scaler"])
+    with explained_write_errors(output, checkpoints):
+        journal = Journal(output, position.step, quiet) if accelerator.is_main_process else None
     run = Run(
         recipe=recipe,
         output=output,
         accelerator=accelerator,
-        tokenizer=tokenizer,
-        model=model,
+        loaded=load(model, tokenizer),
         objective=objective,
         optimizer=optimizer,
         train=train,
@@ -167,7 +178,7 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
         test_pairs=test_pairs,
         checkpoints=checkpoints,
         position=position,
-        journal=Journal(output, position.step, quiet) if accelerator.is_main_process else None,
+        journal=journal,
     )
     _introduce(run, corpora, too_long=len(corpora.train) - len(train_pairs))
     return run
@@ -191,23 +202,19 @@ def _fast_precision(device: torch.device) -> str:
     return "float32"
 
 
-def _open_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> None:
-    """Make the folder, or check that the run in it is of the same recipe."""
+def _check_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> None:
+    """Refuse a folder with something else in it, or with a run of another recipe that got as far as a checkpoint."""
     path = output / RECIPE
-    if path.exists():
+    if output.exists() and not path.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise InputError(f"{output} is not empty and holds no training run: train into another folder.")
+    if checkpoints.steps():
         stored = json.loads(path.read_text(encoding="utf-8"))
         for key, (there, here) in _differences(stored, recipe.to_dict()).items():
-            if key not in MAY_CHANGE:
+            if not key.startswith(MAY_CHANGE):
                 raise InputError(
                     f"{output} holds a run with {key} = {there!r}, and the recipe has {here!r}: "
                     "train into another folder, or remove that one."
                 )
-    elif output.exists() and any(output.iterdir()):
-        raise InputError(f"{output} is not empty and holds no training run: train into another folder.")
-    with explained_write_errors(output, checkpoints):
-        checkpoints.folder.mkdir(parents=True, exist_ok=True)
-        checkpoints.clear_unfinished()
-        write_text(path, json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n")
 
 
 def _differences(there: Any, here: Any, key: str = "") -> dict[str, tuple[Any, Any]]:
@@ -220,15 +227,19 @@ def _differences(there: Any, here: Any, key: str = "") -> dict[str, tuple[Any, A
     return found
 
 
-def _tokenizer(recipe: Recipe, output: Path, corpora: Corpora, is_main: bool, checkpoints: Checkpoints) -> Any:
-    """Train the tokenizer into the folder, unless it is there."""
-    if is_main and not (output / "tokenizer_config.json").exists():
+def _fill_folder(recipe: Recipe, output: Path, corpora: Corpora, checkpoints: Checkpoints) -> None:
+    """Write the recipe and, unless a run goes on with it, the tokenizer."""
+    tokenizer = None
+    if not checkpoints.steps():
         sentences = (sentence for pair in corpora.train for sentence in pair)
         languages = recipe.data.languages if recipe.data.bidirectional else ()
         tokenizer = train_tokenizer(sentences, recipe.tokenizer.vocabulary, recipe.model.max_positions, languages)
-        with explained_write_errors(output, checkpoints):
+    with explained_write_errors(output, checkpoints):
+        checkpoints.folder.mkdir(parents=True, exist_ok=True)
+        checkpoints.clear_unfinished()
+        write_text(output / RECIPE, json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        if tokenizer is not None:
             publish(tokenizer.save_pretrained, output, last="tokenizer_config.json")
-    return AutoTokenizer.from_pretrained(output)
 
 
 def _introduce(run: Run, corpora: Corpora, too_long: int) -> None:

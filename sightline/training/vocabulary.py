@@ -16,8 +16,8 @@ from sightline.errors import InputError
 
 PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
 WORD_START = "▁"
-# Apostrophes and hyphens stay in their word.
-PUNCTUATION = rf"[^\p{{L}}\p{{M}}\p{{N}}'’{WORD_START}-]"
+# Apostrophes and hyphens stay in their word; a mark that begins a word, or is one, keeps its space.
+PUNCTUATION = rf"{WORD_START}?[^\p{{L}}\p{{M}}\p{{N}}'’{WORD_START}-]"
 MIN_FREQUENCY = 2
 
 

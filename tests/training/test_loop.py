@@ -143,7 +143,7 @@ def test_a_signal_waits_for_a_checkpoint(
 def test_what_a_callback_does_disturbs_nothing(whole: Path, tmp_path: Path) -> None:
     def disturb(step: int, model: Any) -> None:
         torch.manual_seed(5)
-        model.eval()
+        model.module.eval()
 
     train(recipe(**DROPOUT), output=tmp_path / "run", quiet=True, callbacks=[disturb])
     assert same_weights(whole, tmp_path / "run")
@@ -162,7 +162,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(tm
     def poison(step: int, model: Any) -> None:
         if step == 6:
             with torch.no_grad():
-                next(model.parameters()).fill_(float("nan"))
+                next(model.module.parameters()).fill_(float("nan"))
 
     output = tmp_path / "run"
     with pytest.raises(
@@ -246,6 +246,17 @@ def test_a_folder_is_used_only_by_its_own_run(whole: Path, tmp_path: Path) -> No
         train(recipe(), output=tmp_path, quiet=True)
     with pytest.raises(InputError, match="needs a folder"):
         train(recipe())
+
+
+def test_a_run_that_got_nowhere_can_be_mended_in_its_folder(tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    with pytest.raises(InputError, match="A vocabulary of 10 is too small"):
+        train(recipe(tokenizer={"vocabulary": 10}), output=output, quiet=True)
+    assert not output.exists()
+    with pytest.raises(InputError, match="at step"):
+        train(recipe(training={"learning_rate": 1e30, "warmup": 0, "clip": None}), output=output, quiet=True)
+    assert train(recipe(tokenizer={"vocabulary": 150}), output=output, quiet=True).step == 12
+    assert len(sightline.load(output).tokenizer) == 150
 
 
 def test_changed_data_is_noticed(tmp_path: Path) -> None:
