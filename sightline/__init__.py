@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from sightline.attend.watch import watch
     from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
     from sightline.models.loading import load
-    from sightline.translating import Translation, translate
+    from sightline.streaming import AlignedWord, AlignmentStreamer, stream_translation
+    from sightline.translating import Translation, translate, translate_markup
     from sightline.verbs import explain
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlignedWord",
     "Alignment",
+    "AlignmentStreamer",
     "Attribution",
     "InputError",
     "Tokens",
@@ -33,7 +36,9 @@ __all__ = [
     "load_attributions",
     "save_attributions",
     "score",
+    "stream_translation",
     "translate",
+    "translate_markup",
     "watch",
 ]
 
@@ -49,6 +54,10 @@ _HOME = {
     "explain_choice": "sightline.aligning",
     "translate": "sightline.translating",
     "Translation": "sightline.translating",
+    "translate_markup": "sightline.translating",
+    "AlignedWord": "sightline.streaming",
+    "AlignmentStreamer": "sightline.streaming",
+    "stream_translation": "sightline.streaming",
     "Alignment": "sightline.alignment.links",
     "score": "sightline.alignment.error_rate",
 }

@@ -11,6 +11,7 @@ from transformers import GenerationConfig
 
 from sightline.aligning import build_aligner
 from sightline.alignment.links import Alignment
+from sightline.alignment.markup import parse_markup, restore_markup, strip_markup
 from sightline.errors import InputError, unknown_name
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
@@ -57,6 +58,38 @@ def translate(
     answered = answer_pairs(loaded, pair_up(sources, None), generation)
     results = _with_alignments(answered, align_pairs) if align_pairs else map(_translation, answered)
     return in_the_form_of(sources, results, "Translating", progress)
+
+
+@overload
+def translate_markup(model: Any, texts: str, **options: Any) -> str: ...
+@overload
+def translate_markup(model: Any, texts: Sequence[str], **options: Any) -> list[str]: ...
+@overload
+def translate_markup(model: Any, texts: Iterator[str], **options: Any) -> Iterator[str]: ...
+
+
+def translate_markup(
+    model: Any,
+    texts: Any,
+    *,
+    align: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
+    **generation: Any,
+) -> str | list[str] | Iterator[str]:
+    """Translate text with inline markup: tags and placeholders are taken out, and put back by the alignment.
+
+    `align` has options of `align`; the others are those of transformers' `generate`.
+    """
+    given, to_translate = tee([texts] if isinstance(texts, str) else texts)
+    plain = (" ".join(strip_markup(text)) for text in to_translate)
+    translations = translate(model, plain, align=align or True, **generation)
+    return in_the_form_of(texts, map(_restore, given, translations), "Translating", progress)
+
+
+def _restore(text: str, translation: Translation) -> str:
+    assert translation.alignment is not None
+    markup = parse_markup(text)
+    return restore_markup(markup, translation.words, translation.alignment) if markup.words else text
 
 
 def _with_alignments(

@@ -9,6 +9,7 @@ import zoo
 import sightline
 from sightline import verbs
 from sightline.alignment.extraction import extract_alignment
+from sightline.alignment.markup import MARKUP, strip_markup
 from sightline.errors import InputError
 from sightline.text.words import tokens_of_ids
 
@@ -100,3 +101,19 @@ def test_mistakes() -> None:
         sightline.translate(zoo.model("marian"), "The cat", beams=3)
     with pytest.raises(InputError, match="no extraction 'magic'"):
         sightline.translate(zoo.model("marian"), "The cat", align={"extraction": "magic"})
+
+
+# Markup
+
+
+def test_markup_is_translated_around() -> None:
+    model = zoo.model("marian")
+    texts = ["The <b>cat</b> sleeps {0}.", "<p></p>", "", "no markup"]
+    found = sightline.translate_markup(model, texts, align=NORMS, max_new_tokens=6)
+    plain = sightline.translate(model, ["The cat sleeps .", "no markup"], align=NORMS, max_new_tokens=6)
+    assert strip_markup(found[0]) == plain[0].words
+    assert sorted(MARKUP.findall(found[0])) == ["</b>", "<b>", "{0}"]
+    assert found[1:3] == ["<p></p>", ""]
+    assert found[3] == plain[1].text
+    assert sightline.translate_markup(model, texts[0], align=NORMS, max_new_tokens=6) == found[0]
+    assert list(sightline.translate_markup(model, iter(texts), align=NORMS, max_new_tokens=6)) == found

@@ -24,7 +24,7 @@ from rich.text import Text
 import sightline
 from sightline.errors import InputError
 
-COMMANDS = ("explain", "align", "translate", "methods", "models")
+COMMANDS = ("explain", "align", "translate", "tags", "methods", "models")
 
 app = typer.Typer(
     name="sightline",

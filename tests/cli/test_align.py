@@ -150,3 +150,15 @@ def test_a_failed_run_leaves_no_file(run, folder: str, texts: tuple[Path, Path],
     assert code == 2
     assert "ends after line 1" in err
     assert list(tmp_path.glob("links*")) == []
+
+
+def test_tags(run, folder: str, tmp_path: Path) -> None:
+    text = "The <b>cat</b> sleeps {0}.\n\n<p></p>\n"
+    expected = sightline.translate_markup(folder, text.splitlines(), align={"method": "attention"}, num_beams=1)
+    code, out, err = run("tags", "-m", folder, "-", "--beam", 1, "--method", "attention", stdin=text)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == expected
+    (tmp_path / "in.txt").write_text(text)
+    options = ["--beam", 1, "--method", "attention", "-r", folder, "-o", tmp_path / "out.txt"]
+    assert run("tags", "-m", folder, tmp_path / "in.txt", *options) == (0, "", "")
+    assert len((tmp_path / "out.txt").read_text().splitlines()) == 3

@@ -1,0 +1,292 @@
+"""Inline markup carried over to a translation by its word alignment.
+
+A text is split into plain words and markup: elements (`<b>...</b>`) around words, and marks (`<br/>`, `{0}`, `%s`,
+`{{name}}`, comments, tags without a partner) between them. In the translation an element covers the words that its
+own words are aligned to, within the element around it; elements that stand side by side stay so: where their words
+mingle, each keeps the stretch where it has most. What is aligned to nothing stays beside its neighbours. Nothing is
+lost, what was balanced stays balanced, and without its markup the result is the translation, word for word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
+
+from sightline.alignment.links import Alignment
+
+MARKUP = re.compile(
+    r"""<!--.*?-->                                          # a comment
+      | </?[A-Za-z][^\s<>/]*(?:\s(?:"[^"]*"|'[^']*'|[^<>"'])*)?/?>   # a tag
+      | \{\{[^{}]*\}\} | \$?\{[^{}\s]*\}                    # {{name}}, {0}, ${name}
+      | %(?:\d+\$|\(\w+\))?[-+0\#]*\d*(?:\.\d+)?[sdifgxu@](?![A-Za-z])  # %s, %1$d, %(name)s
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+TAG_NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Markup that stands by itself before word `start` of the source; perhaps without a space beside it."""
+
+    text: str
+    start: int
+    glued_left: bool = False
+    glued_right: bool = False
+
+    @property
+    def stop(self) -> int:
+        return self.start
+
+
+@dataclass(frozen=True)
+class Element:
+    """A pair of tags around the source words from `start` to before `stop`, and what is in it."""
+
+    opening: str
+    closing: str
+    start: int
+    stop: int
+    children: tuple[Element | Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Markup:
+    """The words of a text and the markup in it."""
+
+    words: tuple[str, ...]
+    children: tuple[Element | Mark, ...] = ()
+
+
+def strip_markup(text: str) -> tuple[str, ...]:
+    """Give the words of a text without its markup."""
+    return tuple(MARKUP.sub("", text).split())
+
+
+# Taking apart
+
+
+class _Piece(NamedTuple):
+    """A piece of markup, its offset in the plain text, and whether something stands right beside it."""
+
+    text: str
+    offset: int
+    glued_left: bool
+    glued_right: bool
+
+
+@dataclass
+class _Open:
+    """A tag that waits for its partner, and what was found since."""
+
+    piece: _Piece
+    name: str
+    inside: list[Element | Mark] = field(default_factory=list)
+
+
+def parse_markup(text: str) -> Markup:
+    """Take a text apart into words and markup; a tag inside a word moves to the word's edge.
+
+    >>> parse_markup("The <b>black</b> cat").children
+    (Element(opening='<b>', closing='</b>', start=1, stop=2, children=()),)
+    """
+    plain = MARKUP.sub("", text)
+    spans = [match.span() for match in re.finditer(r"\S+", plain)]
+    root = _Open(_Piece("", 0, False, False), "")
+    stack = [root]
+
+    def mark(piece: _Piece) -> Mark:
+        start = sum(end <= piece.offset for _, end in spans)
+        return Mark(piece.text, start, piece.glued_left, piece.glued_right)
+
+    def give_up() -> None:
+        """Turn the last open tag into a mark: it has no partner."""
+        opened = stack.pop()
+        stack[-1].inside += [mark(opened.piece), *opened.inside]
+
+    for piece in _pieces(text):
+        name, kind = _name_and_kind(piece.text)
+        if kind == "opening":
+            stack.append(_Open(piece, name))
+        elif kind == "closing" and any(opened.name == name for opened in stack[1:]):
+            while stack[-1].name != name:
+                give_up()
+            opened = stack.pop()
+            start = stop = sum(end <= opened.piece.offset for _, end in spans)
+            if plain[opened.piece.offset : piece.offset].strip():
+                stop = sum(begin < piece.offset for begin, _ in spans)
+            stack[-1].inside.append(Element(opened.piece.text, piece.text, start, stop, tuple(opened.inside)))
+        else:
+            stack[-1].inside.append(mark(piece))
+    while len(stack) > 1:
+        give_up()
+    return Markup(tuple(plain.split()), tuple(root.inside))
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    removed = 0
+    for match in MARKUP.finditer(text):
+        glued_left = match.start() > 0 and not text[match.start() - 1].isspace()
+        glued_right = match.end() < len(text) and not text[match.end()].isspace()
+        yield _Piece(match[0], match.start() - removed, glued_left, glued_right)
+        removed += len(match[0])
+
+
+def _name_and_kind(piece: str) -> tuple[str, str]:
+    match = TAG_NAME.match(piece)
+    if match is None:
+        return "", "mark"
+    name = match[1].lower()
+    if piece.endswith("/>") or name in VOID:
+        return name, "mark"
+    return name, "closing" if piece.startswith("</") else "opening"
+
+
+# Putting together
+
+Span = tuple[int, int]  # target words from the first to before the second
+Links = list[dict[int, float]]  # the confidence of each link, by source word and target word
+
+
+def restore_markup(markup: Markup, words: Sequence[str], alignment: Alignment) -> str:
+    """Put the markup of a source around and between the words of its translation.
+
+    >>> links = Alignment([(0, 0), (1, 2), (2, 1)])
+    >>> restore_markup(parse_markup("The <b>black</b> cat"), ["El", "gato", "negro"], links)
+    'El gato <b>negro</b>'
+    """
+    links: Links = [{} for _ in markup.words]
+    for (source, target), confidence in alignment.confidences.items():
+        links[source][target] = confidence
+    root = Element("", "", 0, len(markup.words), markup.children)
+    tokens = list(_render(root, (0, len(words)), words, links))
+    text = _join(tokens)
+    if strip_markup(text) == tuple(words):
+        return text
+    # A mark that touches another word may no longer be one (%s before letters): a space keeps them apart.
+    return _join([_Token(token.kind, token.text) for token in tokens])
+
+
+def _render(element: Element, span: Span, words: Sequence[str], links: Links) -> Iterator[_Token]:
+    """Yield the target words that an element covers and, among them, all markup in it."""
+    spans = _place(element, span, links)
+
+    def place(number: int) -> tuple[int, bool, int]:
+        """Put what covers nothing before what covers words; otherwise the order at one place is the source's."""
+        start, stop = spans[number]
+        return start, start < stop, number
+
+    order = sorted(range(len(spans)), key=place)
+    position = span[0]
+    for number in order:
+        child, (start, stop) = element.children[number], spans[number]
+        yield from (_Token("word", word) for word in words[position:start])
+        if isinstance(child, Mark):
+            left_word = child.start > 0 and start - 1 in links[child.start - 1]
+            right_word = child.start < len(links) and start in links[child.start]
+            yield _Token("mark", child.text, child.glued_left, child.glued_right, left_word, right_word)
+        else:
+            yield _Token("opening", child.opening)
+            yield from _render(child, (start, stop), words, links)
+            yield _Token("closing", child.closing)
+        position = max(position, stop)
+    yield from (_Token("word", word) for word in words[position : span[1]])
+
+
+def _place(element: Element, span: Span, links: Links) -> list[Span]:
+    """Find the target words of each child of an element, within the span of the element."""
+    weights = [_weights(child, span, links) for child in element.children]
+    found: dict[int, Span] = {}
+    # Those with most links choose first; each takes the stretch, not broken by what others have, where it has most.
+    for number in sorted(range(len(weights)), key=lambda number: -sum(weights[number].values())):
+        own = weights[number]
+        others = [other for another, other in enumerate(weights) if another != number]
+        runs: list[list[int]] = [[]]
+        for target in range(*span):
+            if any(start <= target < stop for start, stop in found.values()) or any(
+                other.get(target, 0.0) > own.get(target, 0.0) for other in others
+            ):
+                runs.append([])
+            elif target in own:
+                runs[-1].append(target)
+        best = max(runs, key=lambda run: sum(own[target] for target in run))
+        if best:
+            found[number] = min(best), max(best) + 1
+    gaps = _gaps(found, span)
+    for number, child in enumerate(element.children):
+        if number not in found:
+            wanted = _beside(child, element, span, links)
+            nearest = min((min(max(wanted, start), stop) for start, stop in gaps), key=lambda at: abs(at - wanted))
+            found[number] = nearest, nearest
+    return [found[number] for number in range(len(element.children))]
+
+
+def _weights(child: Element | Mark, span: Span, links: Links) -> dict[int, float]:
+    """Add up, for each target word of a span, the confidence of its links to a child's words."""
+    total: dict[int, float] = {}
+    for of_word in links[child.start : child.stop]:
+        for target, confidence in of_word.items():
+            if span[0] <= target < span[1]:
+                total[target] = total.get(target, 0.0) + confidence
+    return total
+
+
+def _gaps(taken: Mapping[int, Span], span: Span) -> list[Span]:
+    """List what is left of a span between those that are taken; it may be no word, but a place."""
+    edges = [span[0], *(edge for one in sorted(taken.values()) for edge in one), span[1]]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _beside(child: Element | Mark, element: Element, span: Span, links: Links) -> int:
+    """Find the place of something that covers no word: at the same end, or beside the same word, as in the source."""
+    if child.start == element.start:
+        return span[0]
+    if child.stop == element.stop:
+        return span[1]
+    before = ((child.start - 1 - i, 1) for i in range(child.start - element.start))
+    behind = ((child.stop + i, 0) for i in range(element.stop - child.stop))
+    belongs_behind = isinstance(child, Mark) and child.glued_right and not child.glued_left
+    for pair in zip_longest(*((behind, before) if belongs_behind else (before, behind))):
+        for source, after in filter(None, pair):
+            targets = [target for target in links[source] if span[0] <= target < span[1]]
+            if targets:
+                return max(targets) + 1 if after else min(targets)
+    return span[0]
+
+
+class _Token(NamedTuple):
+    """A word or a piece of markup of the result.
+
+    A mark may have stood right beside something in the source, and the word beside it may be that of the source.
+    """
+
+    kind: str
+    text: str
+    glued_left: bool = False
+    glued_right: bool = False
+    same_word_left: bool = False
+    same_word_right: bool = False
+
+
+def _join(tokens: Sequence[_Token]) -> str:
+    """Write tokens with spaces: tags close to what they enclose, and never two words without a space between."""
+    spaces = [_has_space(left, right) for left, right in pairwise(tokens)]
+    words = [number for number, token in enumerate(tokens) if token.kind == "word"]
+    for left, right in pairwise(words):
+        if not any(spaces[left:right]):
+            at = next((i for i in range(left, right) if tokens[i + 1].kind != "closing"), left)
+            spaces[at] = True
+    return "".join(token.text + " " * has_space for token, has_space in zip(tokens, [*spaces, False], strict=False))
+
+
+def _has_space(left: _Token, right: _Token) -> bool:
+    if left.kind == "opening" or right.kind == "closing":
+        return False
+    if left.kind == "word" or right.kind == "word":
+        glued = (right.glued_left and right.same_word_left) or (left.glued_right and left.same_word_right)
+        return not glued
+    return "mark" in (left.kind, right.kind) and not (left.glued_right or right.glued_left)
