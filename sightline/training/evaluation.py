@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,12 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from sacrebleu.metrics import BLEU
 
-from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.models.memory import positions_that_fit
-from sightline.text.batches import map_in_batches
 from sightline.training.batches import EncodedPairs, epoch_batches
 from sightline.training.corpus import Pair
 from sightline.training.objective import Objective
 from sightline.training.vocabulary import language_token
-
-BATCH_SIZE = 128
-WINDOW = 4096
+from sightline.translating import translate
 
 
 @dataclass(frozen=True)
@@ -70,7 +64,8 @@ def measure_bleu(
         loaded = load(model, tokenizer, prefix=prefix)
         # Each process translates every n-th sentence; gathered, they stand process by process.
         mine = [pair[source] for pair in pairs[accelerator.process_index :: accelerator.num_processes]]
-        gathered = gather_object(translate_all(loaded, mine, **generation))
+        translations = [translation.text for translation in translate(loaded, mine, progress=False, **generation)]
+        gathered = gather_object(translations)
         references = [
             pair[target]
             for process in range(accelerator.num_processes)
@@ -79,18 +74,3 @@ def measure_bleu(
         direction = f"{languages[source]}-{languages[target]}"
         scores[direction] = metric.corpus_score(gathered, [references]).score
     return scores, str(metric.get_signature())
-
-
-def translate_all(model: LoadedModel, sentences: Sequence[str], **generation: Any) -> list[str]:
-    """Translate sentences in batches of like length; the options are those of `generate`."""
-    with model.evaluating():
-        return list(
-            map_in_batches(
-                (model.encode(sentence, None, name=f"source {n}") for n, sentence in enumerate(sentences, 1)),
-                lambda examples: [model.text_of(ids) for ids in model.answer(examples, **generation)],
-                len,
-                max_positions=partial(positions_that_fit, model),
-                max_size=BATCH_SIZE,
-                window=WINDOW,
-            )
-        )
