@@ -24,7 +24,7 @@ from rich.text import Text
 import sightline
 from sightline.errors import InputError
 
-COMMANDS = ("explain", "align", "translate", "tags", "methods", "models")
+COMMANDS = ("explain", "align", "score", "symmetrize", "translate", "tags", "train", "methods", "models")
 
 app = typer.Typer(
     name="sightline",

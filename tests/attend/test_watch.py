@@ -155,7 +155,7 @@ def test_only_the_layers_asked_for_leave_the_fast_kernel(monkeypatch: pytest.Mon
     assert all(module is not cross[0] for module in fast)
 
 
-class Stop(Exception):
+class StopError(Exception):
     """Raised in the middle of a pass."""
 
 
@@ -166,9 +166,9 @@ def test_after_an_error_everything_is_as_before() -> None:
     before = implementations(model)
 
     def stop(call, weights):
-        raise Stop
+        raise StopError
 
-    with pytest.raises(Stop), watch(model.module, change=Change(weights=stop)):
+    with pytest.raises(StopError), watch(model.module, change=Change(weights=stop)):
         model.module(**inputs)
     assert implementations(model) == before
     torch.testing.assert_close(model.module(**inputs).logits, expected, atol=0, rtol=0)
