@@ -48,24 +48,28 @@ def _trained(model: Any, pre_tokenizer: Any, trainer: Any) -> dict[str, Any]:
     return json.loads(tokenizer.to_str())["model"]
 
 
-def _unigram(specials: list[str]) -> list[tuple[str, float]]:
+@cache  # a trainer breaks ties by chance: a second vocabulary would be another
+def _unigram(*specials: str) -> list[tuple[str, float]]:
     trained = _trained(
         models.Unigram(),
         pre_tokenizers.Metaspace(),
-        trainers.UnigramTrainer(vocab_size=VOCABULARY, special_tokens=specials, unk_token="<unk>", show_progress=False),
+        trainers.UnigramTrainer(
+            vocab_size=VOCABULARY, special_tokens=list(specials), unk_token="<unk>", show_progress=False
+        ),
     )
     # The trainer's sums, and with them the order of rare pieces, differ a little from run to run.
     pieces = sorted((-round(score, 3), piece) for piece, score in trained["vocab"] if piece not in specials)
     return [(special, 0.0) for special in specials] + [(piece, -cost) for cost, piece in pieces]
 
 
-def _byte_level(specials: list[str]) -> dict[str, Any]:
+@cache
+def _byte_level(*specials: str) -> dict[str, Any]:
     trained = _trained(
         models.BPE(),
         pre_tokenizers.ByteLevel(add_prefix_space=False),
         trainers.BpeTrainer(
             vocab_size=320,
-            special_tokens=specials,
+            special_tokens=list(specials),
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         ),
@@ -73,21 +77,23 @@ def _byte_level(specials: list[str]) -> dict[str, Any]:
     return {"vocab": trained["vocab"], "merges": [tuple(merge) for merge in trained["merges"]]}
 
 
-def _metaspace_bpe(specials: list[str]) -> dict[str, Any]:
+@cache
+def _metaspace_bpe(*specials: str) -> dict[str, Any]:
     trained = _trained(
         models.BPE(unk_token="<unk>"),
         pre_tokenizers.Metaspace(),
-        trainers.BpeTrainer(vocab_size=VOCABULARY + 256, special_tokens=specials, show_progress=False),
+        trainers.BpeTrainer(vocab_size=VOCABULARY + 256, special_tokens=list(specials), show_progress=False),
     )
     return {"vocab": trained["vocab"], "merges": [tuple(merge) for merge in trained["merges"]]}
 
 
+@cache
 def _word_piece() -> dict[str, int]:
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     trained = _trained(
         models.WordPiece(unk_token="[UNK]"),
         pre_tokenizers.BertPreTokenizer(),
-        trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=specials, show_progress=False),
+        trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=list(specials), show_progress=False),
     )
     return trained["vocab"]
 
@@ -128,30 +134,30 @@ def _m2m100_tokenizer() -> Any:
 
 
 def _nllb_tokenizer() -> Any:
-    parts = _metaspace_bpe(["<s>", "<pad>", "</s>", "<unk>"])
+    parts = _metaspace_bpe("<s>", "<pad>", "</s>", "<unk>")
     codes = ["eng_Latn", "spa_Latn"]
     return tf.NllbTokenizer(**parts, src_lang="eng_Latn", tgt_lang="spa_Latn", extra_special_tokens=codes)
 
 
 def _mbart_tokenizer() -> Any:
-    vocab = _unigram(["<s>", "<pad>", "</s>", "<unk>"])
+    vocab = _unigram("<s>", "<pad>", "</s>", "<unk>")
     return tf.MBartTokenizer(vocab=vocab, src_lang="en_XX", tgt_lang="es_XX")
 
 
 def _t5_tokenizer() -> Any:
-    return tf.T5Tokenizer(vocab=_unigram(["<pad>", "</s>", "<unk>"]), extra_ids=0)
+    return tf.T5Tokenizer(vocab=_unigram("<pad>", "</s>", "<unk>"), extra_ids=0)
 
 
 def _pegasus_tokenizer() -> Any:
-    return tf.PegasusTokenizer(vocab=_unigram(["<pad>", "</s>", "<unk>", "<mask_2>"]), offset=2, mask_token_sent=None)
+    return tf.PegasusTokenizer(vocab=_unigram("<pad>", "</s>", "<unk>", "<mask_2>"), offset=2, mask_token_sent=None)
 
 
 def _roberta_tokenizer() -> Any:
-    return tf.RobertaTokenizer(**_byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]))
+    return tf.RobertaTokenizer(**_byte_level("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
 
 
 def _bart_tokenizer() -> Any:
-    return tf.BartTokenizer(**_byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]))
+    return tf.BartTokenizer(**_byte_level("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
 
 
 def bert_tokenizer() -> Any:
@@ -159,11 +165,11 @@ def bert_tokenizer() -> Any:
 
 
 def gpt2_tokenizer() -> Any:
-    return tf.GPT2Tokenizer(**_byte_level(["<|endoftext|>"]))
+    return tf.GPT2Tokenizer(**_byte_level("<|endoftext|>"))
 
 
 def _qwen2_tokenizer() -> Any:
-    tokenizer = tf.Qwen2Tokenizer(**_byte_level(["<|endoftext|>", "<|user|>", "<|assistant|>"]))
+    tokenizer = tf.Qwen2Tokenizer(**_byte_level("<|endoftext|>", "<|user|>", "<|assistant|>"))
     tokenizer.chat_template = (
         "{% for m in messages %}<|user|> {{ m['content'] }} <|endoftext|>{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|> {% endif %}"
@@ -173,7 +179,7 @@ def _qwen2_tokenizer() -> Any:
 
 def _llama_tokenizer() -> Any:
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]  # for characters that were not in the corpus
-    return tf.LlamaTokenizer(**_metaspace_bpe(["<unk>", "<s>", "</s>", *bytes_]), add_bos_token=True)
+    return tf.LlamaTokenizer(**_metaspace_bpe("<unk>", "<s>", "</s>", *bytes_), add_bos_token=True)
 
 
 def _bart_like(tokenizer: Any, **more: Any) -> dict[str, Any]:

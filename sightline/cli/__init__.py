@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 
 # Idle OpenMP threads would spin and slow everything else down; torch reads this when it is loaded.
@@ -54,6 +55,7 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code."""
+    warnings.filterwarnings("ignore", module="transformers")  # its advice is for developers
     try:
         app(arguments)
     except InputError as error:
