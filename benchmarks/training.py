@@ -1,8 +1,9 @@
 """Training speed: tokens a second of Sightline's loop and of a bare PyTorch loop, on one model and the same batches.
 
 Both loops do the same updates (forward, label-smoothed loss, backward, clipping, fused AdamW) in turns, so that
-whatever else the machine does falls on both. Prints one JSON object. With `accelerate launch` it measures Sightline's
-loop alone, on as many processes as there are.
+whatever else the machine does falls on both; the time on the processor is given too, which a busy machine does not
+change. Prints one JSON object. Under `torchrun --nproc-per-node 2` it measures Sightline's loop alone, on as many
+processes; they share the folder that BENCHMARK_FOLDER names.
 """
 
 from __future__ import annotations
