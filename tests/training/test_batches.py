@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers.models.marian.modeling_marian import shift_tokens_right
 
@@ -26,6 +26,7 @@ def encoded(draw: Any) -> EncodedPairs:
     return EncodedPairs(Ragged.of(source), Ragged.of(target), pad_id=0, start_id=0)
 
 
+@settings(max_examples=40)
 @given(rows, st.data())
 def test_padded_rows_are_the_rows(rows: list[list[int]], data: Any) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=5))
@@ -34,6 +35,7 @@ def test_padded_rows_are_the_rows(rows: list[list[int]], data: Any) -> None:
     assert padded.tolist() == [rows[i] + [-1] * (width - len(rows[i])) for i in chosen]
 
 
+@settings(max_examples=40)
 @given(encoded())
 def test_tensors_are_shifted_as_the_model_shifts_labels(pairs: EncodedPairs) -> None:
     tensors = pairs.tensors(np.arange(len(pairs)), torch.device("cpu"))
@@ -42,6 +44,7 @@ def test_tensors_are_shifted_as_the_model_shifts_labels(pairs: EncodedPairs) -> 
     assert int((tensors["labels"] != IGNORED).sum()) == pairs.target_tokens(np.arange(len(pairs)))
 
 
+@settings(max_examples=40)
 @given(encoded(), st.integers(1, 60), st.integers(0, 5), st.integers(0, 3))
 def test_an_epoch_has_every_pair_once_in_batches_within_the_size(
     pairs: EncodedPairs, batch_tokens: int, seed: int, epoch: int
@@ -54,6 +57,7 @@ def test_an_epoch_has_every_pair_once_in_batches_within_the_size(
     assert [batch.tolist() for batch in batches] == [batch.tolist() for batch in again]
 
 
+@settings(max_examples=40)
 @given(encoded(), st.integers(0, 40))
 def test_batches_go_on_from_any_position(pairs: EncodedPairs, done: int) -> None:
     whole = [

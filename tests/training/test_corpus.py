@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.errors import InputError
@@ -130,6 +130,7 @@ sentences = st.text("ab .!B", min_size=1, max_size=4).filter(str.strip)
 pairs = st.lists(st.tuples(sentences, sentences), min_size=6, max_size=40)
 
 
+@settings(max_examples=40)
 @given(pairs, st.integers(0, 3), st.booleans(), st.randoms())
 def test_no_held_out_sentence_is_seen(pairs: list[Pair], seed: int, both_ways: bool, random: Any) -> None:
     sources = {sentence_key(source) for source, _ in pairs}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.training import objective
@@ -21,6 +21,7 @@ def _example(batch: int, target: int, vocabulary: int, dtype: torch.dtype = torc
     return states, weight, labels
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(1, 9), st.integers(2, 12), st.sampled_from([0.0, 0.1, 0.5]), st.integers(1, 7))
 def test_it_is_torchs_cross_entropy(batch: int, target: int, vocabulary: int, smoothing: float, chunk: int) -> None:
     states, weight, labels = _example(batch, target, vocabulary)
