@@ -26,8 +26,11 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["marian", "t5", "m2m100", "bart", "nllb"])
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way['method']}-{way['layer']}-{way['reading']}")
+CASES = [(name, way) for name in ["marian", "t5", "m2m100", "bart", "nllb"] for way in WAYS]
+CASES += [(name, way) for name in ["lstm", "conv"] for way in WAYS[:1]]  # one head, and perhaps one layer
+
+
+@pytest.mark.parametrize(("name", "way"), CASES)
 def test_words_are_aligned_as_by_teacher_forcing(name: str, way: dict[str, Any]) -> None:
     model = zoo.model(name)
     for source in zoo.SOURCES[:2]:
