@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
     from sightline.models.loading import load
     from sightline.streaming import AlignedWord, AlignmentStreamer, stream_translation
+    from sightline.training import train
     from sightline.translating import Translation, translate, translate_markup
     from sightline.verbs import explain
 
@@ -37,6 +38,7 @@ __all__ = [
     "save_attributions",
     "score",
     "stream_translation",
+    "train",
     "translate",
     "translate_markup",
     "watch",
@@ -52,6 +54,7 @@ _HOME = {
     "explain": "sightline.verbs",
     "align": "sightline.aligning",
     "explain_choice": "sightline.aligning",
+    "train": "sightline.training",
     "translate": "sightline.translating",
     "Translation": "sightline.translating",
     "translate_markup": "sightline.translating",

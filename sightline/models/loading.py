@@ -208,7 +208,7 @@ def _prompt(tokenizer: Any, source_lang: str | None, target_lang: str | None, pr
                     "M2M100 writes en, mBART en_XX and NLLB eng_Latn, for example."
                 )
             setattr(tokenizer, attribute, lang)
-        elif attribute == "tgt_lang" and f">>{lang}<<" in getattr(tokenizer, "supported_language_codes", ()):
+        elif attribute == "tgt_lang" and f">>{lang}<<" in tokenizer.get_vocab():
             prefix = f">>{lang}<< {prefix}"  # OPUS-MT's multilingual models
         else:
             raise InputError(f"{type(tokenizer).__name__} takes no language: load the model without {lang!r}.")
