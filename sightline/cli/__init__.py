@@ -25,7 +25,7 @@ from rich.text import Text
 import sightline
 from sightline.errors import InputError
 
-COMMANDS = ("explain", "align", "score", "symmetrize", "translate", "tags", "train", "methods", "models")
+COMMANDS = ("explain", "align", "score", "symmetrize", "translate", "tags", "train", "study", "methods", "models")
 
 app = typer.Typer(
     name="sightline",

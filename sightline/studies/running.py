@@ -1,0 +1,208 @@
+"""Running a study step by step: every finished step is kept, and a stopped study goes on where it was.
+
+OUT/steps/NAME.json          a finished step's data, with its seconds
+OUT/steps/NAME/PART.json     the finished parts of a step that keeps some (`work.keep`)
+OUT/settings.json            the settings that the folder was begun with: others are refused, never mixed
+OUT/study.json, .md, .html   the report: claims with verdicts, tables, plots, settings, versions
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from sightline.data.corpora import data_folder
+from sightline.errors import InputError, unknown_name
+from sightline.provenance import provenance
+from sightline.studies import find_study
+from sightline.studies.study import Claim, Figures, Results, Study, Table, Verdict
+from sightline.training.checkpoints import write_text
+from sightline.training.journal import duration
+from sightline.view.report import render_report_markdown, render_report_page
+
+STEPS, SETTINGS = "steps", "settings.json"
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """A finished study: its folder, and the document that `study.json` holds."""
+
+    folder: Path
+    document: dict[str, Any]
+
+    @property
+    def claims(self) -> list[dict[str, str]]:
+        """List the claims, each with `id`, `text`, `verdict`, `ours` and `paper`."""
+        return self.document["claims"]
+
+
+def run_study(
+    study: Study | str,
+    preset: str = "quick",
+    *,
+    data: str | Path | None = None,
+    output: str | Path | None = None,
+    quiet: bool = False,
+) -> StudyResult:
+    """Run a study, or go on with one that was stopped, and write its report.
+
+    `data` is the folder of real corpora, by default the usual one where it exists. The output is by default
+    `runs/NAME-PRESET`.
+    """
+    if isinstance(study, str):
+        study = find_study(study)
+    if preset not in study.presets:
+        raise unknown_name("preset", preset, study.presets)
+    settings = study.presets[preset]
+    folder = Path("runs") / f"{study.name}-{preset}" if output is None else Path(output)
+    found = _find_data(data)
+    _begin(folder, {"study": study.name, "settings": _plain(dataclasses.asdict(settings))})
+    results, seconds = _run_steps(study, settings, found, folder, Console(stderr=True, quiet=quiet, highlight=False))
+    document = _report(study, preset, settings, found, results, seconds)
+    write_text(folder / "study.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / "study.md", render_report_markdown(document))
+    write_text(folder / "study.html", render_report_page(document))
+    return StudyResult(folder, document)
+
+
+def _find_data(data: str | Path | None) -> Path | None:
+    if data is None:
+        try:
+            return data_folder()
+        except InputError:
+            return None
+    if not Path(data).is_dir():
+        raise InputError(f"There is no folder {data}: --data names the folder of real corpora.")
+    return Path(data)
+
+
+def _begin(folder: Path, begun_with: dict[str, Any]) -> None:
+    """Make the folder of a study, or check that it was begun with these settings."""
+    path = folder / SETTINGS
+    if path.exists():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored != begun_with:
+            raise InputError(
+                f"{folder} holds the study {stored['study']} with {_difference(stored, begun_with)}: choose another "
+                "folder with -o, or remove that one."
+            )
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is not empty and holds no study: choose another folder with -o.")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(begun_with, indent=2, ensure_ascii=False) + "\n")
+
+
+def _difference(stored: dict[str, Any], wanted: dict[str, Any]) -> str:
+    there, here = stored["settings"], wanted["settings"]
+    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    return ", ".join(f"{name} = {there.get(name)} (now {here.get(name)})" for name in names) or "other settings"
+
+
+@dataclass
+class _Work:
+    """What a step is given: see `sightline.studies.study`."""
+
+    results: Results
+    folder: Path
+    console: Console
+
+    def keep(self, name: str, compute: Callable[[], Any]) -> Any:
+        return _kept(self.folder / f"{_file_name(name)}.json", compute)["data"]
+
+    def say(self, text: str) -> None:
+        self.console.print(f"  {text}", markup=False)
+
+
+def _run_steps(
+    study: Study, settings: Any, data: Path | None, folder: Path, console: Console
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Run the steps that are not yet finished; give the data and the seconds of all."""
+    results: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
+    steps = study.steps(settings, data)
+    for number, step in enumerate(steps, start=1):
+        place = folder / STEPS / _file_name(step.name)
+        path = place.with_name(place.name + ".json")
+        heading = f"{study.name} {number}/{len(steps)} {step.name}"
+        if path.exists():
+            console.print(f"{heading}: there already", markup=False)
+        else:
+            console.print(heading, markup=False)
+        work = _Work(dict(results), place, console)
+        kept = _kept(path, lambda step=step, work=work: step.run(work))  # type: ignore[misc]
+        results[step.name], seconds[step.name] = kept["data"], kept["seconds"]
+        console.print(f"{heading}: {duration(kept['seconds'])}", markup=False)
+    return results, seconds
+
+
+def _kept(path: Path, compute: Callable[[], Any]) -> dict[str, Any]:
+    """Give what a file keeps, or compute it and write the file, whole or not at all."""
+    if path.exists():
+        return _read(path.read_text(encoding="utf-8"))
+    begun = time.monotonic()
+    document = {"data": compute(), "seconds": time.monotonic() - begun}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document, ensure_ascii=False)
+    write_text(path, text)
+    return _read(text)  # as it will be read again: no difference between a first and a second time
+
+
+def _read(text: str) -> Any:
+    return json.loads(text, parse_constant=lambda _: None)  # what is undefined (NaN) is an empty cell
+
+
+def _file_name(name: str) -> str:
+    """Make a name fit for a file."""
+    return re.sub(r"[^A-Za-z0-9.+=_-]+", "-", name)
+
+
+def _plain(value: Any) -> Any:
+    return _read(json.dumps(value))
+
+
+def _report(
+    study: Study, preset: str, settings: Any, data: Path | None, results: Results, seconds: dict[str, float]
+) -> dict[str, Any]:
+    """Judge the claims, and put everything that a reader needs into one document."""
+    return {
+        "study": study.name,
+        "title": study.title,
+        "paper": study.paper,
+        "preset": preset,
+        "claims": [_judged(claim, results) for claim in study.claims],
+        "tables": [_filled(table, results) for table in study.tables],
+        "plots": _plain(list(study.plots(results))),
+        "deviations": list(study.deviations),
+        "settings": _plain(dataclasses.asdict(settings)),
+        "real data": data is not None,
+        "seconds": seconds,
+        **provenance(),
+    }
+
+
+def _judged(claim: Claim, results: Results) -> dict[str, str]:
+    finding = claim.judge(results)
+    verdict: Verdict = "not measured" if finding is None else "holds" if finding.holds else "does not hold"
+    ours = "" if finding is None else finding.ours
+    return {"id": claim.id, "text": claim.text, "verdict": verdict, "ours": ours, "paper": claim.paper}
+
+
+def _filled(table: Table, results: Results) -> dict[str, Any]:
+    """Give a table with our figures and the paper's, over all rows and columns that either has."""
+    ours: Figures = table.measured(results)
+    rows = list(dict.fromkeys([*table.published, *ours]))
+    columns = list(dict.fromkeys(column for half in (table.published, ours) for row in half.values() for column in row))
+    return _plain(
+        {"title": table.title, "where": table.where, "rows": rows, "columns": columns}
+        | {"ours": {row: dict(ours.get(row, {})) for row in rows}}
+        | {"paper": {row: dict(table.published.get(row, {})) for row in rows}}
+    )

@@ -1,0 +1,122 @@
+"""The report of a study, from the plain dictionary that `study.json` holds: a self-contained page, and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from sightline.view.plots import draw_plot
+
+Document = Mapping[str, Any]
+
+
+def render_report_page(document: Document) -> str:
+    """Draw the report as a page that needs no network and no script."""
+    parts = [
+        f"<p class='lead'>{escape(document['paper'])}</p>",
+        f"<p>{escape(_how(document)).replace('`', '')}</p>",
+        "<h2>Claims</h2>",
+        _html_table(("claim", "verdict", "here", "paper"), _claim_rows(document)),
+    ]
+    for plot in document["plots"]:
+        note = f"<figcaption>{escape(plot['note'])}</figcaption>" if plot.get("note") else ""
+        parts.append(f"<figure>{draw_plot(plot)}{note}</figure>")
+    for table in document["tables"]:
+        parts.append(f"<h2>{escape(_title(table))}</h2><p class='faint'>{LEGEND}</p>")
+        parts.append(_html_table(("", *table["columns"]), _figure_rows(table)))
+    if document["deviations"]:
+        items = "".join(f"<li>{escape(text)}</li>" for text in document["deviations"])
+        parts.append(f"<h2>Done otherwise than in the paper</h2><ul>{items}</ul>")
+    rows = [(name, value) for name, value in _conditions(document)]
+    parts.append(f"<h2>Settings and versions</h2>{_html_table(('name', 'value'), rows)}")
+    template = Template((files("sightline.view") / "report.html").read_text(encoding="utf-8"))
+    return template.substitute(title=escape(document["title"]), body="\n".join(parts))
+
+
+def render_report_markdown(document: Document) -> str:
+    """Write the report as Markdown, without its plots."""
+    parts = [
+        f"# {document['title']}",
+        document["paper"],
+        _how(document),
+        "## Claims",
+        _markdown_table(("claim", "verdict", "here", "paper"), _claim_rows(document)),
+    ]
+    for table in document["tables"]:
+        parts += [f"## {_title(table)}", LEGEND, _markdown_table(("", *table["columns"]), _figure_rows(table))]
+    if document["deviations"]:
+        parts += ["## Done otherwise than in the paper", "\n".join(f"- {text}" for text in document["deviations"])]
+    parts += ["## Settings and versions", _markdown_table(("name", "value"), _conditions(document))]
+    return "\n\n".join(parts) + "\n"
+
+
+LEGEND = "Our figure (± standard deviation), then the paper's in brackets."
+
+
+def _how(document: Document) -> str:
+    minutes = sum(document["seconds"].values()) / 60
+    took = f"{minutes:.0f} minutes" if minutes >= 2 else f"{minutes * 60:.0f} seconds"
+    text = "real data" if document["real data"] else "generated data, since no real data were found"
+    command = f"sightline study {document['study']} --preset {document['preset']}"
+    return f"Measured with `{command}` on {text}, in {took}."
+
+
+def _claim_rows(document: Document) -> Iterator[tuple[str, ...]]:
+    for claim in document["claims"]:
+        yield f"{claim['id']}: {claim['text']}", claim["verdict"], claim["ours"] or "-", claim["paper"]
+
+
+def _figure_rows(table: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for row in table["rows"]:
+        cells = (_cell(table["ours"][row].get(name), table["paper"][row].get(name)) for name in table["columns"])
+        yield (row, *cells)
+
+
+def _cell(ours: Any, paper: Any) -> str:
+    published = f"[{_figure(paper)}]" if paper is not None else ""
+    return " ".join(filter(None, (_figure(ours), published))) or "-"
+
+
+def _figure(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "-" if value[0] is None else " ± ".join(_number(one) for one in value)
+    return _number(value) if isinstance(value, int | float) else str(value)
+
+
+def _number(value: float | int) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+
+
+def _title(table: Mapping[str, Any]) -> str:
+    return f"{table['title']} ({table['where']})"
+
+
+def _conditions(document: Document) -> Iterator[tuple[str, str]]:
+    for name, value in document["settings"].items():
+        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    yield "versions", ", ".join(f"{name} {number}" for name, number in document["versions"].items())
+    yield "commit", str(document["commit"])
+    yield "seconds by step", ", ".join(f"{name} {seconds:.0f}" for name, seconds in document["seconds"].items())
+
+
+def _html_table(header: Sequence[str], rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(_html_cell(cell) for cell in row)}</tr>" for row in rows)
+    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _html_cell(cell: str) -> str:
+    kind = {"holds": " class='holds'", "does not hold": " class='fails'", "not measured": " class='faint'"}.get(
+        cell, ""
+    )
+    return f"<td{kind}>{escape(cell)}</td>"
+
+
+def _markdown_table(header: Sequence[str], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

@@ -1,0 +1,141 @@
+"""The frame of studies: steps are kept, settings are never mixed, claims get their verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.errors import InputError
+from sightline.studies.running import run_study
+from sightline.studies.study import Claim, Finding, Step, Study, Table, Work
+
+
+@dataclass(frozen=True)
+class Settings:
+    size: int = 3
+    seeds: tuple[int, ...] = (1, 2)
+
+
+@dataclass
+class Toy:
+    """A study that counts what it computes and can be told to stop."""
+
+    stop_at: str | None = None
+    computed: list[str] = dataclasses.field(default_factory=list)
+
+    def study(self, **changes: Any) -> Study:
+        return Study(
+            name="toy",
+            title="Do toys <count>?",
+            paper="Nobody 2021",
+            presets={"quick": Settings(), "standard": Settings(size=4)},
+            steps=self.steps,
+            claims=(
+                Claim("sum", "The sum is 3.", "3 (table 1)", lambda r: Finding(r["second"] == 3, f"{r['second']}")),
+                Claim("big", "The sum is big.", "big", lambda r: Finding(r["second"] > 10, f"{r['second']}")),
+                Claim("rest", "The rest is measured.", "yes", lambda r: r["absent"] and Finding(True, "yes")),
+            ),
+            tables=(Table("Numbers", "table 1", {"a": {"x": (0.5, 0.25)}}, lambda r: {"a": {"x": r["first"][0]}}),),
+            plots=lambda r: [
+                {
+                    "kind": "lines",
+                    "title": "Sums & parts",
+                    "x": {"label": "step"},
+                    "y": {"label": "sum"},
+                    "series": [
+                        {"name": "ours", "x": [1, 2, 3], "y": [1.0, None, 2.5], "low": [0, 1, 2], "high": [2, 2, 3]}
+                    ],
+                }
+            ],
+            deviations=("It is only a toy.",),
+            **changes,
+        )
+
+    def steps(self, settings: Settings, data: Path | None) -> list[Step]:
+        def first(work: Work) -> list[int]:
+            return [
+                work.keep(f"part {seed}", lambda seed=seed: self._compute(f"part {seed}", seed))
+                for seed in settings.seeds
+            ]
+
+        def second(work: Work) -> int:
+            return self._compute("second", sum(work.results["first"]))
+
+        return [Step("first", first), Step("second", second), Step("absent", lambda work: None)]
+
+    def _compute(self, name: str, value: int) -> int:
+        if name == self.stop_at:
+            raise KeyboardInterrupt
+        self.computed.append(name)
+        return value
+
+
+def test_writes_a_report(tmp_path: Path) -> None:
+    result = run_study(Toy().study(), "quick", output=tmp_path / "out", quiet=True)
+    document = json.loads((tmp_path / "out" / "study.json").read_text())
+    assert document == result.document
+    assert [(claim["id"], claim["verdict"]) for claim in result.claims] == [
+        ("sum", "holds"),
+        ("big", "does not hold"),
+        ("rest", "not measured"),
+    ]
+    assert set(result.claims[0]) == {"id", "text", "verdict", "ours", "paper"}
+    assert document["settings"] == {"size": 3, "seeds": [1, 2]}
+    assert document["versions"]["torch"]
+    markdown = (tmp_path / "out" / "study.md").read_text()
+    assert "| sum: The sum is 3. | holds | 3 | 3 (table 1) |" in markdown
+    assert "| a | 1 [0.50 ± 0.25] |" in markdown
+    page = (tmp_path / "out" / "study.html").read_text()
+    assert "Do toys &lt;count&gt;?" in page
+    assert "<svg" in page
+    assert "Sums &amp; parts" in page
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_stopped_study_goes_on(tmp_path: Path) -> None:
+    toy = Toy(stop_at="part 2")
+    with pytest.raises(KeyboardInterrupt):
+        run_study(toy.study(), "quick", output=tmp_path, quiet=True)
+    assert toy.computed == ["part 1"]
+    toy.stop_at = None
+    run_study(toy.study(), "quick", output=tmp_path, quiet=True)
+    assert toy.computed == ["part 1", "part 2", "second"]
+    run_study(toy.study(), "quick", output=tmp_path, quiet=True)
+    assert toy.computed == ["part 1", "part 2", "second"]
+
+
+def test_other_settings_do_not_mix(tmp_path: Path) -> None:
+    run_study(Toy().study(), "quick", output=tmp_path, quiet=True)
+    with pytest.raises(InputError, match=r"size = 3 \(now 4\)"):
+        run_study(Toy().study(), "standard", output=tmp_path, quiet=True)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("Dear Sir")
+    with pytest.raises(InputError, match="holds no study"):
+        run_study(Toy().study(), "quick", output=tmp_path, quiet=True)
+
+
+def test_wrong_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="There is no preset 'fast'"):
+        run_study(Toy().study(), "fast", output=tmp_path, quiet=True)
+    with pytest.raises(InputError, match=r"no study 'sparcity'.*'sparsity'"):
+        run_study("sparcity", output=tmp_path, quiet=True)
+    with pytest.raises(InputError, match="There is no folder"):
+        run_study(Toy().study(), "quick", data=tmp_path / "none", output=tmp_path / "out", quiet=True)
+
+
+def test_undefined_figures_are_empty_cells(tmp_path: Path) -> None:
+    def steps(settings: Settings, data: Path | None) -> list[Step]:
+        return [Step("first", lambda work: [math.nan]), Step("second", lambda work: 3), Step("absent", lambda w: None)]
+
+    study = dataclasses.replace(Toy().study(), steps=steps)
+    result = run_study(study, "quick", output=tmp_path, quiet=True)
+    assert result.document["tables"][0]["ours"] == {"a": {"x": None}}
+    json.loads((tmp_path / "study.json").read_text(), parse_constant=pytest.fail)
