@@ -1,0 +1,55 @@
+"""Models that translate both ways: two languages, and a token at the start of a source for the one to translate into.
+
+Our training gives such a model's tokenizer one special token for each language, `>>en<<` and `>>es<<`; by these it is
+known again. OPUS-MT's models of many languages have such tokens too, but as plain pieces, and go one way only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sightline.errors import InputError
+from sightline.models.texts import Prompt
+
+LANGUAGE_TOKEN = re.compile(r">>(\w+)<<\s*")
+
+Languages = tuple[str, str]
+
+
+def languages_both_ways(tokenizer: Any) -> Languages | None:
+    """Name the two languages of a model that translates both ways; None for other models."""
+    tokens = getattr(tokenizer, "extra_special_tokens", None) or ()
+    found = [match[1] for match in map(LANGUAGE_TOKEN.fullmatch, map(str, tokens)) if match]
+    return (found[0], found[1]) if len(found) == 2 else None
+
+
+def choose_direction(languages: Languages, source_lang: str | None, target_lang: str | None, prefix: str) -> Prompt:
+    """Say what is put before a source; where no language is named, the first is translated into the second.
+
+    The prefix, too, may begin with the token of the target language.
+    """
+    written = LANGUAGE_TOKEN.match(prefix)
+    if written is not None and target_lang is None:
+        target_lang = written[1]
+    for language in (source_lang, target_lang):
+        if language is not None and language not in languages:
+            raise InputError(
+                f"This model translates between {languages[0]} and {languages[1]}; it does not know {language!r}."
+            )
+    if target_lang is None:
+        target_lang = languages[1] if source_lang is None else _other(languages, source_lang)
+    if target_lang == source_lang:
+        raise InputError(f"The source and the target cannot both be {target_lang}: this model translates.")
+    rest = prefix[written.end() :] if written is not None else prefix
+    return Prompt(_other(languages, target_lang), target_lang, f">>{target_lang}<< {rest}")
+
+
+def other_direction(languages: Languages, prompt: Prompt) -> Prompt:
+    """Exchange source and target."""
+    assert prompt.source_lang is not None
+    return choose_direction(languages, None, prompt.source_lang, prompt.prefix)
+
+
+def _other(languages: Languages, language: str) -> str:
+    return languages[1] if language == languages[0] else languages[0]
