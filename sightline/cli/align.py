@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.cli.options import OptionalModelName, SourceLanguage, TargetLanguage
 from sightline.cli.settings import read_settings
 from sightline.errors import InputError
+from sightline.models.box import BOX_MODEL
 
 if TYPE_CHECKING:
     from sightline.alignment.links import Alignment
@@ -22,9 +24,9 @@ def align(
     target: Annotated[
         Path | None, typer.Argument(help="The target; without it SOURCE has both sides, with a tab or ||| between.")
     ] = None,
-    model: Annotated[str | None, typer.Option("-m", "--model", help="A folder or a name on the hub.")] = None,
+    model: OptionalModelName = None,
     reverse: Annotated[
-        str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction; may be the same.")
+        str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction; en-es is its own.")
     ] = None,
     method: Annotated[str, typer.Option(help="auto, similarity, or one of `sightline methods`.")] = "auto",
     setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: layer=2.")] = [],  # noqa: B006
@@ -40,8 +42,8 @@ def align(
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Keep the trained statistical aligner in this file.")] = None,
     load: Annotated[Path | None, typer.Option(help="Align with a statistical aligner that was saved.")] = None,
-    source_lang: Annotated[str | None, typer.Option(help="Language of the source (NLLB, M2M100, mBART).")] = None,
-    target_lang: Annotated[str | None, typer.Option(help="Language of the target (the same, and OPUS-MT).")] = None,
+    source_lang: SourceLanguage = None,
+    target_lang: TargetLanguage = None,
     prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
     format: Annotated[str, typer.Option(help="Format of the result: pharaoh, naacl or jsonl.")] = "pharaoh",
     confidences: Annotated[bool, typer.Option("--confidences", help="Write i-j:c, with c how sure it is.")] = False,
@@ -53,14 +55,14 @@ def align(
 ) -> None:
     """Align the words of parallel text; links are written as source-target pairs counted from 0, one line a pair.
 
-    Example: sightline align -m ./en-es -r ./es-en text.en text.es -o text.align
+    Example: sightline align text.en text.es -o text.align
     """
     from sightline.alignment.formats import write_alignments
 
     alignments: Iterator[Alignment]
-    if (model is None) == (aligner is None and load is None):
+    if model is not None and (aligner or load):
         raise InputError("Align either with --model or with a statistical aligner (--aligner, --load).")
-    if model is None:
+    if aligner or load:
         from sightline.alignment.files import align_files
 
         if any([reverse, setting, extraction, threshold, explain_choice, method != "auto"]):
@@ -72,7 +74,7 @@ def align(
 
         if save is not None:
             raise InputError("--save keeps a statistical aligner: name one with --aligner.")
-        forward = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
+        forward = sightline.load(model or BOX_MODEL, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
         backward = None
         if reverse is not None:
             backward = sightline.load(reverse, source_lang=target_lang, target_lang=source_lang, prefix=prefix)

@@ -9,28 +9,30 @@ from typing import Annotated
 
 import typer
 
+from sightline.cli.options import ModelName, SourceLanguage, TargetLanguage
 from sightline.cli.settings import read_settings
 from sightline.errors import InputError
+from sightline.models.box import BOX_MODEL
 
 
 def explain(
     source: Annotated[str, typer.Argument(help="The text that the model reads.")],
     target: Annotated[str | None, typer.Argument(help="The output to explain; by default the model's own.")] = None,
-    model: Annotated[str, typer.Option("-m", "--model", help="A folder or a name on the hub.")] = ...,  # type: ignore[assignment]
+    model: ModelName = BOX_MODEL,
     method: Annotated[str, typer.Option(help="See `sightline methods`.")] = "attention",
     setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: name=value.")] = [],  # noqa: B006
     pieces: Annotated[bool, typer.Option(help="Show sub-word pieces instead of words.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page to this file.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the scores to this file; - is standard output.")] = None,
-    source_lang: Annotated[str | None, typer.Option(help="Language of the source (NLLB, M2M100, mBART).")] = None,
-    target_lang: Annotated[str | None, typer.Option(help="Language of the target (the same, and OPUS-MT).")] = None,
+    source_lang: SourceLanguage = None,
+    target_lang: TargetLanguage = None,
     prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
     chat: Annotated[bool, typer.Option(help="Wrap the source in the model's chat template.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing to the terminal.")] = False,
 ) -> None:
     """Show which inputs the model used for each output.
 
-    Example: sightline explain -m ./my-model --method attention -s layer=2 "The cat sleeps." "El gato duerme."
+    Example: sightline explain --method norms -s layer=2 "The cat sleeps." "El gato duerme."
     """
     import sightline
 

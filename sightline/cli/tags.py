@@ -7,18 +7,21 @@ from typing import Annotated
 
 import typer
 
+from sightline.cli.options import ModelName, SourceLanguage, TargetLanguage
+from sightline.models.box import BOX_MODEL
+
 
 def tags(
     source: Annotated[Path, typer.Argument(help="Text with tags and placeholders, one sentence a line; - is input.")],
-    model: Annotated[str, typer.Option("-m", "--model", help="A folder or a name on the hub.")] = ...,  # type: ignore[assignment]
+    model: ModelName = BOX_MODEL,
     reverse: Annotated[
         str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction, to align better.")
     ] = None,
     method: Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")] = "auto",
     beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at a time; 1 is greedy.")] = 4,
     length_penalty: Annotated[float, typer.Option(help="More favours longer translations.")] = 0.6,
-    source_lang: Annotated[str | None, typer.Option(help="Language of the source (NLLB, M2M100, mBART).")] = None,
-    target_lang: Annotated[str | None, typer.Option(help="Language of the target (the same, and OPUS-MT).")] = None,
+    source_lang: SourceLanguage = None,
+    target_lang: TargetLanguage = None,
     prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")] = Path("-"),
 ) -> None:
@@ -26,7 +29,7 @@ def tags(
 
     Tags are taken out, the text is translated, and they are put back by the word alignment: balanced, none lost.
 
-    Example: sightline tags -m ./en-es page.en.txt -o page.es.txt
+    Example: sightline tags page.en.txt -o page.es.txt
     """
     import sightline
     from sightline.alignment.parallel import read_lines, write_lines

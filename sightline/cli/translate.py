@@ -10,25 +10,28 @@ from typing import Annotated
 
 import typer
 
+from sightline.cli.options import ModelName, SourceLanguage, TargetLanguage
+from sightline.models.box import BOX_MODEL
+
 
 def translate(
     source: Annotated[Path, typer.Argument(help="The text to translate, one sentence a line; - is standard input.")],
-    model: Annotated[str, typer.Option("-m", "--model", help="A folder or a name on the hub.")] = ...,  # type: ignore[assignment]
+    model: ModelName = BOX_MODEL,
     align: Annotated[
         bool, typer.Option("--align", help="Write `translation ||| 0-0 1-2`, words counted from 0.")
     ] = False,
     method: Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")] = "auto",
     beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at a time; 1 is greedy.")] = 4,
     length_penalty: Annotated[float, typer.Option(help="More favours longer translations.")] = 0.6,
-    source_lang: Annotated[str | None, typer.Option(help="Language of the source (NLLB, M2M100, mBART).")] = None,
-    target_lang: Annotated[str | None, typer.Option(help="Language of the target (the same, and OPUS-MT).")] = None,
+    source_lang: SourceLanguage = None,
+    target_lang: TargetLanguage = None,
     prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")] = Path("-"),
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, links with confidences.")] = False,
 ) -> None:
     """Translate text, sentence by sentence, and align the words.
 
-    Example: sightline translate -m ./en-es --align text.en -o text.es
+    Example: sightline translate --align text.en -o text.es
     """
     import sightline
     from sightline.alignment.formats import render_alignments
