@@ -62,19 +62,31 @@ def build_aligner(
 ) -> Callable[[Iterator[Pair]], Iterator[Alignment]]:
     """Check the options of `align`, and give the function that aligns pairs.
 
-    `reverse` is a model of the other direction: the links of both are joined by the rule `symmetrize`. Of method,
-    layer, reading and extraction, what is not named is chosen by a sample of the pairs, without gold, and told to
-    `on_choice` (see `sightline.choosing`). The method may also be `similarity` or any of METHODS; the other settings
-    are the method's.
+    `reverse` is a model of the other direction: the links of both are joined by the rule `symmetrize`. A model that
+    translates both ways is its own reverse; with reverse=False only its one direction counts. Of method, layer, reading
+    and extraction, what is not named is chosen by a sample of the pairs, without gold, and told to `on_choice` (see
+    `sightline.choosing`). The method may also be `similarity` or any of METHODS; the other settings are the method's.
     """
     asked = Asked(method, extraction, threshold, settings)
     rule = symmetrize or DEFAULT_RULE
     if rule not in RULES:
         raise unknown_name("symmetrisation rule", rule, RULES)
-    if symmetrize is not None and reverse is None:
+    forward = load(model)
+    backward = _load_reverse(forward, reverse, method)
+    if symmetrize is not None and backward is None:
         raise InputError(f"The rule {symmetrize!r} joins two directions: give the model of the other one as reverse.")
-    other = None if reverse is None else load(reverse)
-    return partial(_align_pairs, load(model), other, asked, rule, on_choice)
+    return partial(_align_pairs, forward, backward, asked, rule, on_choice)
+
+
+def _load_reverse(forward: LoadedModel, reverse: Any, method: str) -> LoadedModel | None:
+    """Load the model of the other direction; one that translates both ways is its own, for methods with a direction."""
+    if reverse is None:
+        return None if method == SIMILARITY else forward.other_way
+    if reverse is False:
+        return None
+    backward = load(reverse)
+    same_direction = backward.prompt.target_lang == forward.prompt.target_lang
+    return (backward.other_way or backward) if same_direction else backward
 
 
 def explain_choice(model: Any, sources: Any, targets: Any, **options: Any) -> Choice:

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from sightline.models.box import is_in_box
 from sightline.models.loaded import LoadedModel
 from sightline.ways import Asked, Choice
 
@@ -42,7 +43,7 @@ def remember(model: LoadedModel, reverse: LoadedModel | None, asked: Asked, choi
     key = _key(model, reverse, asked)
     _in_memory.setdefault(model.module, {})[key] = choice
     path = _file(model)
-    if path is None or choice.pairs < ENOUGH_PAIRS:
+    if path is None or choice.pairs < ENOUGH_PAIRS or is_in_box(path):
         return
     choices = _read_choices(model) | {key: choice.to_dict()}
     partial = path.with_name(path.name + ".partial")

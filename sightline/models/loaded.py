@@ -19,6 +19,7 @@ from transformers.utils import ModelOutput
 
 from sightline.attribution import Tokens
 from sightline.errors import InputError
+from sightline.models.directions import languages_both_ways, other_direction
 from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
 from sightline.models.examples import Batch, Example, build_batch
 from sightline.models.inspection import KINDS, AttentionLayer, find_attention
@@ -57,6 +58,17 @@ class LoadedModel:
     @property
     def has_encoder_and_decoder(self) -> bool:
         return bool(self.module.config.is_encoder_decoder)
+
+    @cached_property
+    def other_way(self) -> LoadedModel | None:
+        """Give the same model for the other direction, if it translates both ways."""
+        languages = languages_both_ways(self.tokenizer)
+        if languages is None or self.task != "translate":
+            return None
+        prompt = other_direction(languages, self.prompt)
+        other = LoadedModel(self.module, self.tokenizer, self.task, prompt, self.max_memory)
+        other.other_way = self
+        return other
 
     # Texts
 

@@ -14,8 +14,10 @@ from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 
 from sightline.errors import InputError
+from sightline.models.box import BOX_MODEL, find_in_box
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.conv import ConvForConditionalGeneration
+from sightline.models.directions import choose_direction, languages_both_ways
 from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration
 from sightline.models.memory import read_size
@@ -51,7 +53,7 @@ SAVE_IT = "save it beside the model with save_pretrained, or load(model, tokeniz
 
 
 def load(
-    model: str | os.PathLike[str] | nn.Module | LoadedModel,
+    model: str | os.PathLike[str] | nn.Module | LoadedModel = BOX_MODEL,
     tokenizer: Any = None,
     *,
     device: str | torch.device | None = None,
@@ -64,13 +66,16 @@ def load(
 ) -> LoadedModel:
     """Load a model so that every method can ask it.
 
-    `model` is a Hugging Face name, a folder or a model object (then with its tokenizer). Languages are for
-    multilingual translation models, `prefix` is put before every source (T5), `chat` wraps the source in the
-    tokenizer's chat template. `max_memory` bounds what a method holds beside the model itself.
+    `model` is a Hugging Face name, a folder or a model object (then with its tokenizer); without one it is `en-es`, the
+    model in the box. Languages are for multilingual translation models and for those that translate both ways, `prefix`
+    is put before every source (T5), `chat` wraps the source in the tokenizer's chat template. `max_memory` bounds what
+    a method holds beside the model itself.
     """
     if isinstance(model, LoadedModel):
         return model
     if isinstance(model, str | os.PathLike):
+        if (in_box := find_in_box(os.fspath(model))) is not None:
+            model, dtype = in_box, dtype or torch.float32  # it is kept in half precision, to be small
         module = _load_module(os.fspath(model), dtype)
         tokenizer = tokenizer if tokenizer is not None else os.fspath(model)
     else:
@@ -198,6 +203,8 @@ def _task(module: PreTrainedModel) -> Task:
 def _prompt(tokenizer: Any, source_lang: str | None, target_lang: str | None, prefix: str, chat: bool) -> Prompt:
     if chat and not getattr(tokenizer, "chat_template", None):
         raise InputError("This tokenizer has no chat template: load the model without chat.")
+    if (languages := languages_both_ways(tokenizer)) is not None:
+        return choose_direction(languages, source_lang, target_lang, prefix)
     for attribute, lang in (("src_lang", source_lang), ("tgt_lang", target_lang)):
         if lang is None:
             continue
