@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sightline.alignment.links import Alignment
     from sightline.attend.watch import watch
     from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
+    from sightline.calibrating import calibrate
     from sightline.models.loading import load
     from sightline.streaming import AlignedWord, AlignmentStreamer, stream_translation
     from sightline.training import train
@@ -31,6 +32,7 @@ __all__ = [
     "Tokens",
     "Translation",
     "align",
+    "calibrate",
     "explain",
     "explain_choice",
     "load",
@@ -51,6 +53,7 @@ _HOME = {
     "save_attributions": "sightline.attribution",
     "watch": "sightline.attend.watch",
     "load": "sightline.models.loading",
+    "calibrate": "sightline.calibrating",
     "explain": "sightline.verbs",
     "align": "sightline.aligning",
     "explain_choice": "sightline.aligning",

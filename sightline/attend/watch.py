@@ -26,7 +26,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterf
 # Some models refuse a name that contains "sdpa".
 WATCHED = "sightline"
 WATCHED_EAGER = "sightline_eager"
-PARTS = ("weights", "queries", "keys", "values")
+PARTS = ("weights", "original", "queries", "keys", "values")
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,20 @@ class Change:
 
 @dataclass(frozen=True)
 class Record:
-    """What was seen in one call of a layer: the parts asked for; weights are float32, before dropout."""
+    """What was seen in one call of a layer: the parts asked for; weights are float32, before dropout.
+
+    `original` are the weights as the layer's own projection gave them, before anything changed them.
+    """
 
     weights: Float[Tensor, "batch head target source"] | None = None
+    original: Float[Tensor, "batch head target source"] | None = None
     queries: Float[Tensor, "batch head target key_width"] | None = None
     keys: Float[Tensor, "batch head source key_width"] | None = None
     values: Float[Tensor, "batch head source width"] | None = None
 
     def followed_by(self, step: Record) -> Record:
         """Add the rows of the next step of the same pass; its keys and values are the same."""
-        rows = {name: [getattr(self, name), getattr(step, name)] for name in ("weights", "queries")}
+        rows = {name: [getattr(self, name), getattr(step, name)] for name in ("weights", "original", "queries")}
         return replace(self, **{name: torch.cat(pair, 2) for name, pair in rows.items() if pair[0] is not None})
 
 
@@ -119,17 +123,20 @@ def watch(
     record: Iterable[str] = ("weights",),
     change: Change | None = None,
     keep: Callable[[nn.Module, Record], Any] | None = None,
+    built_in: bool = False,
 ) -> Iterator[Watch]:
     """Record, and perhaps change, what happens in some attention layers of a model, or in all of them.
 
-    `keep(layer, record)` says what to keep of a record, where holding all of it would take too much memory. Works in
+    `keep(layer, record)` says what to keep of a record, where holding all of it would take too much memory. A change
+    that is `built_in` is part of the model: it acts before all other watches, which see what it leaves. Works in
     training and evaluation, under `generate` (one record per step), nested, and in several threads.
     """
     parts = frozenset(record)
     assert parts <= set(PARTS), f"parts are {PARTS}"
     one = Watch(None if layers is None else list(layers), parts, change, keep)
     with _switched(model):
-        token = _active.set((*_active.get(), one))
+        others = _active.get()
+        token = _active.set((one, *others) if built_in else (*others, one))
         try:
             yield one
         finally:
@@ -163,11 +170,11 @@ def attend(
             values = one.change.values(call)
         if one.change and one.change.projection:
             projection = one.change.projection
-    weights = projection(scores, mask) if projection else _softmax(scores, mask, sinks)
+    weights = original = projection(scores, mask) if projection else _softmax(scores, mask, sinks)
     for one in watches:
         if one.change and one.change.weights:
             weights = one.change.weights(call, weights)
-        seen = {"weights": weights, "queries": queries, "keys": keys, "values": values}
+        seen = {"weights": weights, "original": original, "queries": queries, "keys": keys, "values": values}
         one.add(layer, Record(**{part: seen[part] for part in one.parts}), first)
     dropped = F.dropout(weights.to(values.dtype), dropout, training=layer.training)
     return dropped @ values, weights

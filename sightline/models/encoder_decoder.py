@@ -153,5 +153,5 @@ def build_translator(model_class: Any, settings: Any, tokenizer: Any) -> Any:
     model = model_class(config)
     # Padding starts the decoder and is never a label, so that its logit is left to chance.
     model.generation_config.bad_words_ids = [[tokenizer.pad_token_id]]
-    model.generation_config.max_length = settings.max_positions
+    model.generation_config.max_new_tokens = settings.max_positions - 1
     return model

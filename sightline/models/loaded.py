@@ -6,10 +6,12 @@ embeddings be changed, names its attention layers by kind, and generates.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,8 +19,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.utils import ModelOutput
 
+from sightline.attend.calibration import NAME as CALIBRATION
+from sightline.attend.calibration import Calibration
 from sightline.attribution import Tokens
 from sightline.errors import InputError
+from sightline.models.adapter import save_calibration
 from sightline.models.directions import languages_both_ways, other_direction
 from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
 from sightline.models.examples import Batch, Example, build_batch
@@ -246,18 +251,18 @@ class LoadedModel:
     @cached_property
     def attention_layers(self) -> list[AttentionLayer]:
         """List every attention layer; the first use checks that watching the model changes nothing."""
-        probe = self._probe()
+        probe = self.probe()
         inputs = self.inputs(probe)
 
         def run() -> Tensor:
             output = self.module(**inputs)
             return output.logits if hasattr(output, "logits") else output.last_hidden_state
 
-        with self.evaluating():
+        with self.evaluating(), self.uncalibrated():
             target_length = None if probe.decoder_ids is None else probe.decoder_ids.shape[1]
             return find_attention(self.module, run, probe.ids.shape[1], target_length)
 
-    def _probe(self) -> Batch:
+    def probe(self) -> Batch:
         """Make a small batch of two lengths that differ between source and target."""
         vocabulary = self.module.config.get_text_config().vocab_size
         ids = [(5 + 7 * i) % vocabulary for i in range(6)]
@@ -276,6 +281,26 @@ class LoadedModel:
             has = [kind for kind in KINDS if any(layer.kind == kind for layer in self.attention_layers)]
             raise InputError(f"{type(self.module).__name__} has no {kind} attention; it has {', '.join(has)}.")
         return found
+
+    # Calibration
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Give the calibration that the model's cross-attention has, if it has one."""
+        return getattr(self.module, CALIBRATION, None)
+
+    @contextmanager
+    def uncalibrated(self) -> Iterator[None]:
+        """Run a calibrated model with its original attention, as long as the context lasts."""
+        with nullcontext() if self.calibration is None else self.calibration.running("original"):
+            yield
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Save model and tokenizer, and the calibration beside them; `load(folder)` gives them back."""
+        self.module.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        if self.calibration is not None:
+            save_calibration(self.calibration, Path(folder))
 
     # Answers of the model's own
 

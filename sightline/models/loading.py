@@ -14,6 +14,7 @@ from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 
 from sightline.errors import InputError
+from sightline.models.adapter import attach_saved_calibration
 from sightline.models.box import BOX_MODEL, find_in_box
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.conv import ConvForConditionalGeneration
@@ -77,6 +78,7 @@ def load(
         if (in_box := find_in_box(os.fspath(model))) is not None:
             model, dtype = in_box, dtype or torch.float32  # it is kept in half precision, to be small
         module = _load_module(os.fspath(model), dtype)
+        attach_saved_calibration(module, Path(model))
         tokenizer = tokenizer if tokenizer is not None else os.fspath(model)
     else:
         module = _unwrap(model)

@@ -1,0 +1,80 @@
+"""Calibrating the cross-attention of a translation model (Lu et al. 2021)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sightline.attend.calibration import Calibration, CalibrationSettings, LayerShape
+from sightline.attend.watch import watch
+from sightline.errors import InputError, unknown_name
+from sightline.models.loaded import LoadedModel
+from sightline.models.loading import load
+
+
+def calibrate(model: Any, **settings: Any) -> LoadedModel:
+    """Give a copy of a translation model whose cross-attention is calibrated (Lu et al. 2021).
+
+    The settings are those of `CalibrationSettings`: fusion, alpha, ratio, renormalize, gate, penalty. The calibration
+    has learnt nothing yet: train it by a recipe with a section `calibration:`. `twin.save(folder)` saves model and
+    calibration, `load(folder)` gives both, and `with twin.uncalibrated():` the original attention.
+    """
+    loaded = load(model)
+    valid = [field.name for field in fields(CalibrationSettings)]
+    for name in settings:
+        if name not in valid:
+            raise unknown_name("setting of a calibration", name, valid)
+    chosen = CalibrationSettings(**settings)
+    twin = LoadedModel(
+        copy.deepcopy(loaded.module), loaded.tokenizer, loaded.task, loaded.prompt, max_memory=loaded.max_memory
+    )
+    attach_calibration(twin, chosen)
+    return twin
+
+
+def attach_calibration(model: LoadedModel, settings: CalibrationSettings) -> Calibration:
+    """Give a model a new calibration, with a mask model that has learnt nothing yet."""
+    if not model.has_encoder_and_decoder:
+        raise InputError(
+            f"{type(model.module).__name__} has no encoder and decoder: only cross-attention is calibrated."
+        )
+    if model.calibration is not None:
+        raise InputError("The model is calibrated already: load its base.")
+    calibration = Calibration(settings, _find_shapes(model))
+    calibration.attach(model.module)
+    return calibration
+
+
+def _find_shapes(model: LoadedModel) -> list[LayerShape]:
+    """Run a small batch to see the sizes of what each cross-attention layer is given."""
+    layers = [layer.module for layer in model.layers("cross")]
+    names = {module: name for name, module in model.module.named_modules()}
+    states: dict[nn.Module, Tensor] = {}
+    hooks = [layer.register_forward_pre_hook(_keep_states(states), with_kwargs=True) for layer in layers]
+    try:
+        with model.evaluating(), torch.no_grad(), watch(model.module, layers, ("weights", "queries")) as seen:
+            batch = model.probe()
+            model.run(batch)
+            encoder_width = model.run_encoder(batch).states.shape[-1]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    shapes = []
+    for layer in layers:
+        heads, state_width = seen[layer].weights.shape[1], states[layer].shape[-1]
+        queries = seen[layer].queries  # attention that is frozen has none
+        head_width = max(state_width // heads, 1) if queries is None else queries.shape[-1]
+        shapes.append(LayerShape(names[layer], heads, head_width, state_width, encoder_width))
+    return shapes
+
+
+def _keep_states(states: dict[nn.Module, Tensor]) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
+    def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        states[layer] = args[0] if args else kwargs["hidden_states"]
+
+    return keep

@@ -1,0 +1,48 @@
+"""A calibration's files: a small adapter beside its model.
+
+They lie in the model's folder; the model itself, as transformers saves and loads it, knows nothing of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from sightline.attend.calibration import NAME, Calibration, CalibrationSettings, LayerShape
+from sightline.errors import InputError
+
+WEIGHTS, SETTINGS = "calibration.safetensors", "calibration.json"
+
+
+def save_calibration(calibration: Calibration, folder: Path) -> None:
+    """Write weights and settings; a weight has the name that it has in the calibrated model."""
+    weights = {f"{NAME}.{name}": tensor.contiguous() for name, tensor in calibration.state_dict().items()}
+    save_file(weights, folder / WEIGHTS)
+    description = {
+        "settings": dataclasses.asdict(calibration.settings),
+        "layers": [dataclasses.asdict(shape) for shape in calibration.shapes],
+    }
+    (folder / SETTINGS).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+
+def attach_saved_calibration(module: Any, folder: Path) -> None:
+    """Give a model the calibration that is saved in its folder, if there is one."""
+    if not (folder / SETTINGS).is_file():
+        return
+    try:
+        description = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        weights = load_file(folder / WEIGHTS)
+        shapes = [LayerShape(**shape) for shape in description["layers"]]
+        calibration = Calibration(CalibrationSettings(**description["settings"]), shapes)
+        calibration.load_state_dict({name.removeprefix(f"{NAME}."): tensor for name, tensor in weights.items()})
+        calibration.attach(module)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"The calibration in {folder} cannot be loaded: {str(error).splitlines()[0]}. "
+            f"Take {SETTINGS} and {WEIGHTS} from one place, or remove both to load the model without."
+        ) from error
