@@ -119,7 +119,7 @@ def test_translate(run, folder: str, texts: tuple[Path, Path], tmp_path: Path) -
 
 
 MISTAKES = {
-    "Align either with --model or with a statistical aligner": ["align", "TEXT"],
+    "Align either with --model or with a statistical aligner": ["align", "-m", "MODEL", "--aligner", "ibm1", "TEXT"],
     "needs no reverse model, method": ["align", "--aligner", "ibm1", "--method", "norms", "TEXT", "TEXT"],
     "--save keeps a statistical aligner": ["align", "-m", "MODEL", "--save", "x", "TEXT", "TEXT"],
     "no aligner 'imb1'. Did you mean 'ibm1'": ["align", "--aligner", "imb1", "TEXT", "TEXT"],

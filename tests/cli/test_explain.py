@@ -143,7 +143,7 @@ def test_version_and_help(run) -> None:
     assert run("--version")[:2] == (0, f"sightline {sightline.__version__}\n")
     code, out, _ = run("explain", "--help")
     assert code == 0
-    assert "Example: sightline explain -m ./my-model" in out
+    assert "Example: sightline explain --method norms" in out
 
 
 # Files
