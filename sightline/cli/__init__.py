@@ -25,7 +25,19 @@ from rich.text import Text
 import sightline
 from sightline.errors import InputError
 
-COMMANDS = ("explain", "align", "score", "symmetrize", "translate", "tags", "train", "study", "methods", "models")
+COMMANDS = (
+    "explain",
+    "align",
+    "score",
+    "symmetrize",
+    "translate",
+    "tags",
+    "train",
+    "study",
+    "methods",
+    "models",
+    "doctor",
+)
 
 app = typer.Typer(
     name="sightline",

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import box
 import pytest
 import torch
 import zoo
@@ -215,10 +216,14 @@ def test_a_model_without_attention(run, tmp_path: Path) -> None:
     assert "has no attention that Sightline can watch" in err
 
 
-def test_a_missing_option_is_told_too(run) -> None:
+def test_without_a_model_it_is_the_one_in_the_box(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGHTLINE_BOX", str(tmp_path))
     code, _, err = run("explain", "The cat")
     assert code == 2
-    assert "--model" in err
+    assert "lacks its own model en-es" in err
+    box.fill(tmp_path)
+    assert run("explain", "The cat", "El gato") == run("explain", "-m", "en-es", "The cat", "El gato")
+    assert "El" in run("explain", "The cat", "El gato")[1]
 
 
 def test_from_a_shell(folder: str) -> None:
