@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from sightline.errors import InputError
+from sightline.models.adapter import WEIGHTS as CALIBRATION
 
 PREFIX = "step-"
 WRITING = ".writing"
@@ -108,12 +109,18 @@ class Checkpoints:
     def weights(self, steps: Sequence[int]) -> dict[str, Tensor]:
         """Read the weights of a checkpoint, or the mean of several."""
         if len(steps) == 1:
-            return load_file(self.path(steps[0]) / WEIGHTS)
+            return _read_weights(self.path(steps[0]))
         sums: dict[str, Tensor] = {}
         for step in steps:
-            for name, tensor in load_file(self.path(step) / WEIGHTS).items():
+            for name, tensor in _read_weights(self.path(step)).items():
                 sums[name] = sums[name] + tensor if name in sums else tensor.double()
         return {name: (total / len(steps)).float() for name, total in sums.items()}
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    """Read the weights of a model and of its calibration, if it has one."""
+    calibration = folder / CALIBRATION
+    return load_file(folder / WEIGHTS) | (load_file(calibration) if calibration.exists() else {})
 
 
 def load_weights(model: Any, weights: dict[str, Tensor]) -> None:

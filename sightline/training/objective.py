@@ -20,10 +20,14 @@ from torch import Tensor, nn
 from sightline.training.batches import IGNORED
 
 CHUNK = 256
+COUNTED = ("cross_entropy", "correct", "labels")
+"""What is counted beside a loss."""
 
 
 class Objective(nn.Module):
     """A translation model with its loss, as one module that can be run on many processes."""
+
+    counted = COUNTED
 
     def __init__(self, model: Any, label_smoothing: float) -> None:
         super().__init__()
@@ -76,6 +80,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
                 if with_gradients:
                     gradients = logits.to(dtype)
                     state_grad[chunk] = (gradients @ matrix).to(states.dtype)
+                    if not ctx.needs_input_grad[1]:
+                        continue
                     if dtype == weight.dtype:
                         weight_grad.addmm_(gradients.T, chosen)
                     else:

@@ -1,0 +1,140 @@
+"""Training a calibrated model: translation and mask side by side, each on its own loss (Lu et al. 2021, section 3).
+
+One encoder pass and two decoder passes: with calibrated attention for the translation loss (eq. 11), with perturbed
+attention for the loss of the mask model (eq. 5),
+
+    L(theta^m) = - L_NMT(a^p) + alpha L_c
+
+The translation model and the gate learn from the first alone, the mask's W^Q and W^K from the second alone. Since no
+parameter sees both, one backward pass through their sum gives each its own gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from sightline.attend.calibration import Calibration, CalibrationSettings, Mask
+from sightline.calibrating import attach_calibration
+from sightline.errors import InputError
+from sightline.models.loaded import LoadedModel
+from sightline.models.loading import load
+from sightline.training.batches import IGNORED
+from sightline.training.objective import COUNTED, ProjectedCrossEntropy
+from sightline.training.recipe import CalibratedTrainingSettings
+
+TINY = 1e-12
+"""Stands under the root of a norm, whose slope at zero would be infinite."""
+
+
+def prepare_calibration(model: LoadedModel, settings: CalibratedTrainingSettings) -> None:
+    """Give a model a new calibration and, where the recipe names a base, its weights, which are then kept."""
+    if settings.base is not None:
+        try:
+            model.module.load_state_dict(load(settings.base).module.state_dict())
+        except RuntimeError as error:
+            raise InputError(
+                f"The model {settings.base!r} is not the one that the recipe's `model:` describes, or is calibrated "
+                "already: give calibration.base the model to be calibrated, and `model:` as it was trained."
+            ) from error
+        model.module.requires_grad_(False)
+    attach_calibration(
+        model, CalibrationSettings(**{f.name: getattr(settings, f.name) for f in fields(CalibrationSettings)})
+    )
+
+
+class CalibratedObjective(nn.Module):
+    """A calibrated translation model with its two losses, as one module that can be run on many processes."""
+
+    counted = (*COUNTED, "perturbed_loss", "mask")
+    """What is counted in training, beside the loss: also the cross-entropy under perturbation, and the mean mask."""
+
+    def __init__(self, model: Any, label_smoothing: float) -> None:
+        super().__init__()
+        self.model = model
+        self.label_smoothing = label_smoothing
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch source"],
+        attention_mask: Int[Tensor, "batch source"],
+        decoder_input_ids: Int[Tensor, "batch target"],
+        labels: Int[Tensor, "batch target"],
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
+        """Give the smoothed translation loss, in training plus the mask's loss, summed over labels; and the counts."""
+        calibration: Calibration = self.model.calibration
+        settings = calibration.settings
+        encoded = self.model.get_encoder()(input_ids=input_ids, attention_mask=attention_mask)
+        loss, counts = self._decode(encoded, attention_mask, decoder_input_ids, labels, self.label_smoothing)
+        if not self.training:
+            return loss, counts
+        apart = type(encoded)(**{name: part.detach() for name, part in encoded.items()})
+        with _only_the_mask_learns(self.model, calibration), calibration.running("perturbed") as running:
+            perturbed, _ = self._decode(apart, attention_mask, decoder_input_ids, labels, smoothing=0.0)
+        masks, steps = running.by_layer(), labels.ne(IGNORED)
+        size = mask_size(masks, attention_mask, steps, settings.penalty)
+        kept = sum_of_means(masks, attention_mask, steps)
+        more = torch.stack([perturbed.detach(), kept]).to(counts.dtype)
+        return loss - perturbed + settings.alpha * size, torch.cat([counts, more])
+
+    def _decode(
+        self, encoded: Any, attention_mask: Tensor, decoder_input_ids: Tensor, labels: Tensor, smoothing: float
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
+        states = self.model.base_model(
+            encoder_outputs=encoded,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            use_cache=False,
+        )[0]
+        weight = self.model.get_output_embeddings().weight
+        return ProjectedCrossEntropy.apply(states, weight, labels, smoothing, torch.is_grad_enabled())
+
+
+def mask_size(
+    masks: Sequence[Mask],
+    source_mask: Int[Tensor, "batch source"],
+    steps: Bool[Tensor, "batch target"],
+    penalty: str,
+) -> Float[Tensor, ""]:
+    """Sum the penalty L_c over real steps (eq. 6).
+
+    mean: the mean over layers and heads of ||1 - m_t|| / sqrt(n) for n real source positions
+    released: one norm of 1 - m over layers, heads, sentences, steps and positions, divided by the source's length
+    """
+    # At padding the mask is 1, so that 1 - m counts real source positions only.
+    squares = [(1 - mask).square().sum(-1) * steps[:, None] for mask in masks]  # (batch, head, target) each
+    if penalty == "released":
+        return (torch.stack([layer.sum() for layer in squares]).sum() + TINY).sqrt() / source_mask.shape[1]
+    length = source_mask.sum(1).to(squares[0].dtype)[:, None].sqrt()
+    norms = torch.stack([(layer + TINY).sqrt().mean(1) for layer in squares]).mean(0)  # (batch, target)
+    return (norms / length * steps).sum()
+
+
+@torch.no_grad()
+def sum_of_means(
+    masks: Sequence[Mask], source_mask: Int[Tensor, "batch source"], steps: Bool[Tensor, "batch target"]
+) -> Float[Tensor, ""]:
+    """Sum the mean of the mask over layers, heads and real source positions, over real steps."""
+    real = source_mask[:, None, None].to(masks[0].dtype)
+    means = torch.stack([(mask * real).sum(-1).mean(1) for mask in masks]).mean(0) / real.sum(-1)[:, 0]
+    return (means * steps).sum()
+
+
+@contextmanager
+def _only_the_mask_learns(model: nn.Module, calibration: Calibration) -> Iterator[None]:
+    """Make constants of all parameters but those of the mask, for the passes of the context."""
+    mask = {id(parameter) for parameter in calibration.mask_parameters}
+    others = [p for p in model.parameters() if p.requires_grad and id(p) not in mask]
+    for parameter in others:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in others:
+            parameter.requires_grad_(True)
