@@ -6,6 +6,13 @@ NaN where it is undefined. `summarize` averages those and counts the undefined o
 """
 
 from sightline.measures.agreement import agreement, random_agreement, top_overlap
+from sightline.measures.calibration import (
+    CalibrationFigures,
+    by_entropy,
+    calibration_divergence,
+    entropy_change,
+    measure_calibration,
+)
 from sightline.measures.correlation import kendall_tau, spearman
 from sightline.measures.distributions import (
     entropy,
@@ -18,12 +25,17 @@ from sightline.measures.distributions import (
 from sightline.measures.rows import Summary, summarize
 
 __all__ = [
+    "CalibrationFigures",
     "Summary",
     "agreement",
+    "by_entropy",
+    "calibration_divergence",
     "entropy",
+    "entropy_change",
     "js_divergence",
     "kendall_tau",
     "kl_divergence",
+    "measure_calibration",
     "normalize",
     "random_agreement",
     "spearman",

@@ -46,7 +46,12 @@ class LayerSettings:
 
 @dataclass(frozen=True)
 class AttentionSettings(LayerSettings, SmoothSettings):
-    """The settings of `attention`; with `smoothgrad` it is the mean over noisy inputs, "smoothed attention"."""
+    """The settings of `attention`; with `smoothgrad` it is the mean over noisy inputs, "smoothed attention".
+
+    Of a calibrated model, `original` gives the weights before they were calibrated, in the same pass.
+    """
+
+    original: bool = False
 
     def __post_init__(self) -> None:
         LayerSettings.__post_init__(self)
@@ -58,16 +63,18 @@ def attention(model: LoadedModel, batch: Batch, settings: AttentionSettings) -> 
     """Give the attention weights alpha of each layer, averaged over heads or head by head."""
     reading = read_layers(model, settings)
     path = smooth_path(batch, settings)
+    parts = ("original",) if settings.original else ("weights",)
 
     def chosen(_layer: nn.Module, record: Record) -> Tensor:
-        assert record.weights is not None
-        return reading.rows_of(model, batch, choose_head(record.weights, settings.head))
+        weights = record.original if settings.original else record.weights
+        assert weights is not None
+        return reading.rows_of(model, batch, choose_head(weights, settings.head))
 
     per_layer: list[Tensor] = []
     for point, share in enumerate(path.weights):
         with (
             model.changed_embeddings(source=partial(path.place, point=point, side="source")),
-            watch(model.module, [layer.module for layer in reading.layers], keep=chosen) as seen,
+            watch(model.module, [layer.module for layer in reading.layers], parts, keep=chosen) as seen,
         ):
             model.run(batch)
         here = [share * seen[layer.module] for layer in reading.layers]

@@ -1,8 +1,9 @@
 """A mask on the cross-attention that is fitted to hurt: the deletion game (Lu et al. 2021, eq. 3-6).
 
-The model is frozen. Every sentence pair gets a mask of its own, shared by all cross-attention layers and heads, that
-mixes the attention with a uniform one; it is fitted to raise the loss while staying small. Inputs whose mask falls are
-the decisive ones.
+A calibrated model has learnt one mask for each layer and head, as a function of its states, and gives it. For any other
+model, every sentence pair gets a mask of its own, shared by all cross-attention layers and heads, that mixes the
+attention with a uniform one; it is fitted to raise the loss while staying small, the model being frozen. Inputs whose
+mask falls are the decisive ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from sightline.attend.calibration import Calibration
 from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError
 from sightline.methods.scored import Scored
@@ -23,7 +25,10 @@ from sightline.models.loaded import EncoderOutput, LoadedModel, take_rows
 
 @dataclass(frozen=True)
 class PerturbationMaskSettings:
-    """The settings of `perturbation_mask`: the penalty's weight, and the steps and rate of Adam that fit the mask."""
+    """The settings of `perturbation_mask`: the penalty's weight, and the steps and rate of Adam that fit the mask.
+
+    A calibrated model, whose mask is learnt, needs none of them.
+    """
 
     alpha: float = 1.0
     steps: int = 30
@@ -35,10 +40,12 @@ class PerturbationMaskSettings:
 
 
 def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMaskSettings) -> Scored:
-    """Give 1 - m of a mask that is fitted to hurt each output as much as a small mask can.
+    """Give 1 - m of a mask that hurts each output as much as a small mask can: a calibrated model's, or a fitted one.
 
     a^p = m a + (1 - m) uniform (eq. 3);  m minimises  log p(y_t; a^p) + alpha ||1 - m_t||_2 / sqrt(n)  (eq. 5 and 6)
     """
+    if model.calibration is not None:
+        return _learnt(model, batch, model.calibration)
     layers = [layer.module for layer in model.layers("cross")]
     if batch.decoder_ids is None:
         raise InputError(f"{type(model.module).__name__} has no decoder whose attention could be masked.")
@@ -70,6 +77,16 @@ def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMa
             optimizer.step()
     scores = ((1 - logits.sigmoid()) * real).detach()
     return Scored(take_rows(scores, batch.rows))
+
+
+@torch.no_grad()
+def _learnt(model: LoadedModel, batch: Batch, calibration: Calibration) -> Scored:
+    """Give 1 - m of a calibrated model's own mask, layer by layer and head by head."""
+    with calibration.running("calibrated") as masks:
+        model.run(batch)
+    removed = torch.stack([1 - mask for mask in masks.by_layer()], 1)  # (batch, layer, head, step, source)
+    rows = batch.rows[:, None, None, :, None].expand(*removed.shape[:3], -1, removed.shape[-1])
+    return Scored(removed.gather(3, rows), ("layer", "head"))
 
 
 def _log_probs(model: LoadedModel, batch: Batch, encoded: EncoderOutput) -> Float[Tensor, "batch target"]:

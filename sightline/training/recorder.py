@@ -17,7 +17,7 @@ from transformers import TrainerCallback
 
 from sightline.attribution import Attribution
 from sightline.measures.agreement import agreement, random_agreement
-from sightline.measures.distributions import entropy
+from sightline.measures.distributions import entropy, normalize
 from sightline.measures.rows import PerRow
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
@@ -57,7 +57,7 @@ class AttentionRecorder:
     def measure(self, model: LoadedModel) -> dict[str, Any]:
         """Give, layer by layer, the means over all target positions."""
         attention = self._explain(model, "attention")
-        figures: dict[str, Any] = {"entropy": _mean_by_layer([entropy(one) for one in attention])}
+        figures: dict[str, Any] = {"entropy": _mean_by_layer([entropy(normalize(one)) for one in attention])}
         for name in self.methods:
             other = [one.flat() for one in self._explain(model, name)]
             pairs = list(zip(attention, other, strict=True))
