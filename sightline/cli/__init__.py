@@ -36,6 +36,7 @@ COMMANDS = (
     "study",
     "methods",
     "models",
+    "demo",
     "doctor",
 )
 

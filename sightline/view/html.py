@@ -32,6 +32,7 @@ from sightline.view.svg import (
     draw_heat_map,
     draw_links,
 )
+from sightline.view.tables import PageTable, draw_table
 
 TOKEN_LIMIT = 1_000  # tokens a side
 VECTOR_CELLS = 20_000  # more cells than this are a bitmap in the page
@@ -40,8 +41,8 @@ FRAGMENT_CELLS = 4_000_000  # a notebook stores every output that it shows
 HEADING_CELLS = 60
 
 
-def render_page(attributions: Sequence[Mapping[str, Any]], title: str) -> str:
-    """Draw attributions' dictionaries, one below the other, as a self-contained page."""
+def render_page(attributions: Sequence[Mapping[str, Any]], title: str, tables: Sequence[PageTable] = ()) -> str:
+    """Draw attributions' dictionaries, one below the other and all below the tables, as a self-contained page."""
     if not attributions:
         raise InputError("There is nothing to draw: the list of attributions is empty.")
     script = _resource("page.js")
@@ -55,7 +56,7 @@ def render_page(attributions: Sequence[Mapping[str, Any]], title: str) -> str:
         title=escape(visible(title)),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         style=_resource("page.css"),
-        figures="\n".join(figures),
+        figures="\n".join([*map(draw_table, tables), *figures]),
         script=script,
     )
 

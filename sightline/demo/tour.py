@@ -1,0 +1,159 @@
+"""The tour: translations with their links, a heat map, methods compared on gold alignments, tags, and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sightline.aligning import explain_choice
+from sightline.attribution import Attribution
+from sightline.demo.comparison import SMOOTHGRAD_SAMPLES, Compared, compare_methods
+from sightline.demo.made_up import train_on_made_up_language
+from sightline.demo.material import GoldSet, Material, material_in_the_box
+from sightline.errors import InputError
+from sightline.models.box import has_box_model
+from sightline.translating import Translation, translate, translate_markup
+from sightline.verbs import explain
+from sightline.view.html import render_page
+from sightline.view.tables import PageTable
+from sightline.ways import Way
+
+REPORT = "report.html"
+MODEL = "model"
+SEARCH = {"num_beams": 4, "min_new_tokens": 2}  # a word at least, even of a model that has seen little
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is shown: sentences, gold pairs of each set, SmoothGrad samples, seconds of training if there is any."""
+
+    sentences: int = 12
+    gold_pairs: int = 66
+    smoothgrad: int = SMOOTHGRAD_SAMPLES
+    seconds: float = 60.0
+
+
+QUICK = Extent(sentences=2, gold_pairs=6, smoothgrad=4, seconds=5.0)
+
+
+def demonstrate(
+    output: str | Path, *, quick: bool = False, generated: bool = False, console: Console | None = None
+) -> Path:
+    """Show what Sightline does, with the model in the box, and write a report into a folder; give the report's path.
+
+    With `generated`, or where the package lacks its model, a small one is trained on a made-up language first, and
+    saved into the folder too. `quick` shows a little of everything, in seconds.
+    """
+    console = console or Console()
+    folder = _make_folder(Path(output))
+    extent = QUICK if quick else Extent()
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    if not generated and not has_box_model():
+        generated = True
+        say("This installation lacks the model in the box, so that a small one is trained on a made-up language first.")
+    if generated:
+        material = train_on_made_up_language(extent.seconds, say)
+        material.model.module.save_pretrained(folder / MODEL)
+        material.model.tokenizer.save_pretrained(folder / MODEL)
+    else:
+        material = material_in_the_box()
+    report = folder / REPORT
+    report.write_text(_show(_shortened(material, extent), extent, console, say), encoding="utf-8")
+    say(f"\nThe report, with pictures to click on: {report}")
+    if generated:
+        say(f"The model, to go on with: sightline.load({str(folder / MODEL)!r})")
+    return report
+
+
+def _show(material: Material, extent: Extent, console: Console, say: Callable[[str], None]) -> str:
+    """Show everything in the terminal; give the page that shows it too."""
+    console.rule(material.title)
+    model = material.model
+    translations = translate(model, list(material.sentences), align=True, progress=False, **SEARCH)
+    linked = [_write_links(source, one) for source, one in zip(material.sentences, translations, strict=True)]
+    for source, translation, links in zip(material.sentences, translations, linked, strict=True):
+        say(f"\n{source}\n{translation.text}\n  {links}")
+
+    targets = [translation.text for translation in translations]
+    way = explain_choice(model, list(material.sentences), targets).forward
+    whys = _explain(material, targets, way)
+    console.rule("Where the model looked")
+    whys[0].show(console)
+
+    console.rule("Methods compared on gold alignments: alignment error rate")
+    compared = list(compare_methods(model, material.gold, extent.smoothgrad))
+    console.print(_comparison_table(compared, material.gold))
+
+    console.rule("Markup carried over by the alignment")
+    marked_up = translate_markup(model, material.marked_up, **SEARCH)
+    say(f"{material.marked_up}\n{marked_up}")
+
+    tables = [
+        PageTable(
+            "Translations and their word links",
+            ("source", "translation", "links"),
+            list(zip(material.sentences, targets, linked, strict=True)),
+        ),
+        PageTable(
+            "Methods compared on gold alignments: alignment error rate, with 95 % intervals",
+            ("method", "read by", *(_column(one) for one in material.gold)),
+            [(one.method, one.way, *_cells(one)) for one in compared],
+            "; ".join(score.signature for score in compared[-1].error_rates.values()),
+        ),
+        PageTable("Markup carried over", ("source", "translation"), [(material.marked_up, marked_up)]),
+    ]
+    return render_page([why.to_dict() for why in whys], f"Sightline: {material.title}", tables)
+
+
+def _explain(material: Material, targets: Sequence[str], way: Way) -> list[Attribution]:
+    sources = list(material.sentences)
+    whys = explain(material.model, sources, list(targets), method=way.method, progress=False, **way.settings)
+    return [why.words().without_special() for why in whys]
+
+
+def _write_links(source: str, translation: Translation) -> str:
+    assert translation.alignment is not None
+    words, targets = source.split(), translation.words
+    return "  ".join(f"{words[i]}–{targets[j]}" for i, j in sorted(translation.alignment, key=lambda link: link[1]))
+
+
+def _comparison_table(compared: Sequence[Compared], gold: Sequence[GoldSet]) -> Table:
+    table = Table("method", "read by", *(_column(one) for one in gold), box=None, header_style="bold")
+    for one in compared:
+        table.add_row(*map(Text, (one.method, one.way, *_cells(one))))
+    return table
+
+
+def _column(gold: GoldSet) -> str:
+    return f"{gold.name}, {len(gold.sources)} pairs"
+
+
+def _cells(one: Compared) -> list[str]:
+    cells = []
+    for score in one.error_rates.values():
+        low, high = score.interval or (score.value, score.value)
+        cells.append(f"{score.value:.1f} [{low:.1f}, {high:.1f}]")
+    return cells
+
+
+def _shortened(material: Material, extent: Extent) -> Material:
+    few = slice(extent.gold_pairs)
+    gold = tuple(GoldSet(one.name, one.sources[few], one.targets[few], one.alignments[few]) for one in material.gold)
+    sentences = material.sentences[: extent.sentences]
+    return Material(material.title, material.model, sentences, material.marked_up, gold)
+
+
+def _make_folder(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"The folder {folder} cannot be made: {error.strerror}.") from error
+    return folder
