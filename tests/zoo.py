@@ -381,6 +381,7 @@ TRANSLATORS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "t5": lambda: _t5_like(tf.T5Config, tf.T5ForConditionalGeneration),
     "mt5": lambda: _t5_like(tf.MT5Config, tf.MT5ForConditionalGeneration),
     "lstm": _lstm,
+    "lstm-linear": lambda: _lstm(combination="linear"),
     "lstm-input-feeding": lambda: _lstm(bidirectional=False, input_feeding=True, combination="tanh", tied="none"),
     "conv": _conv,
 }

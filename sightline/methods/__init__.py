@@ -25,7 +25,7 @@ from sightline.methods.gradients import (
 from sightline.methods.hidden import HiddenGradientSettings, hidden_gradient
 from sightline.methods.masks import PerturbationMaskSettings, perturbation_mask
 from sightline.methods.norms import NormsSettings, norms
-from sightline.methods.probes import LexicalProbeSettings, lexical_probe
+from sightline.methods.probes import BestAttentionSettings, LexicalProbeSettings, best_attention, lexical_probe
 from sightline.methods.scored import Scored
 from sightline.methods.value_zeroing import ValueZeroingSettings, value_zeroing
 from sightline.models.examples import Batch
@@ -70,6 +70,7 @@ METHODS: dict[str, Method] = {
     "hidden_gradient": Method(hidden_gradient, HiddenGradientSettings()),
     "hidden_erasure": Method(hidden_erasure, HiddenErasureSettings()),
     "lexical_probe": Method(lexical_probe, LexicalProbeSettings()),
+    "best_attention": Method(best_attention, BestAttentionSettings()),
     "perturbation_mask": Method(perturbation_mask, PerturbationMaskSettings()),
 }
 

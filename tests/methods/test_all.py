@@ -67,7 +67,7 @@ def test_some_positions_are_rows_of_the_whole(method: str) -> None:
     if method == "perturbation_mask":
         pytest.skip("a mask fitted to hurt some outputs is another mask")
     settings = SMALL.get(method, {})
-    model = zoo.model("lstm" if method == "lexical_probe" else "marian")
+    model = zoo.model({"lexical_probe": "lstm", "best_attention": "lstm-linear"}.get(method, "marian"))
     whole, part = (
         sightline.explain(model, zoo.SOURCES[0], zoo.TARGETS[0], method=method, positions=positions, **settings)
         for positions in (None, [4, -1, 0])

@@ -11,7 +11,7 @@ from torch import Tensor
 import sightline
 from sightline.attend.watch import Change, watch
 from sightline.errors import InputError
-from sightline.methods.probes import LexicalProbeSettings, lexical_probe
+from sightline.methods.probes import BestAttentionSettings, LexicalProbeSettings, best_attention, lexical_probe
 from sightline.models.classifier import ClassifierSettings, build_classifier
 from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration, LstmSettings, build_lstm
@@ -108,6 +108,33 @@ def test_two_labels() -> None:
             correct = model.log_probs(batch).exp()[0, 0]
         alpha = seen[module.attention].weights[0, 0, 0]
         torch.testing.assert_close(correct, (alpha @ logits[0]).sigmoid())
+
+
+@pytest.mark.parametrize("name", ["lstm-linear", "lstm-classifier", "transformer-classifier"])
+def test_no_attention_is_better_than_the_best(name: str) -> None:
+    """With the best weights in place of its own, the model gives its outputs at least as well (appendix A.1)."""
+    model = zoo.model(name)
+    batch = batch_of(model)
+    best = best_attention(model, batch, BestAttentionSettings()).scores  # (batch, target, source)
+    layer = model.layers("cross")[0].module
+    steps = 1 if batch.decoder_ids is None else batch.decoder_ids.shape[1]
+    attended = torch.zeros(len(batch), 1, steps, batch.mask.shape[1])  # (batch, head, target, source)
+    for number, real in enumerate(batch.row_mask):
+        attended[number, 0, batch.rows[number, real]] = best[number, real]
+    with torch.no_grad():
+        own = model.log_probs(batch)
+        with watch(model.module, [layer], change=Change(weights=lambda _, weights: attended)):
+            improved = model.log_probs(batch)
+    assert ((improved >= own - 1e-4) | ~batch.row_mask).all()
+    beta = lexical_probe(model, batch, LexicalProbeSettings()).scores
+    alone = torch.where(batch.mask[:, None], beta, 0).amax(-1).log()
+    assert ((improved >= alone - 1e-4) | ~batch.row_mask).all()
+
+
+def test_the_best_attention_needs_a_linear_output() -> None:
+    model = zoo.model("lstm")
+    with pytest.raises(InputError, match="hidden layer behind its attention"):
+        best_attention(model, batch_of(model), BestAttentionSettings())
 
 
 def test_padding_has_no_columns() -> None:
