@@ -30,5 +30,5 @@ def train(
     if json:
         print(json_module.dumps(dataclasses.asdict(result), default=str, ensure_ascii=False))
     elif not quiet:
-        bleu = ", ".join(f"{direction} BLEU {score:.1f}" for direction, score in result.dev.bleu.items())
-        print(f"{result.folder}: dev loss {result.dev.loss:.3f}, accuracy {result.dev.accuracy:.3f}, {bleu}")
+        bleu = "".join(f", {direction} BLEU {score:.1f}" for direction, score in result.dev.bleu.items())
+        print(f"{result.folder}: dev loss {result.dev.loss:.3f}, accuracy {result.dev.accuracy:.3f}{bleu}")

@@ -1,4 +1,4 @@
-"""Training translation models: recipes, vocabulary, the loop, checkpoints."""
+"""Training translation models and classifiers: recipes, vocabulary, the loop, checkpoints."""
 
 from sightline.training.loop import TrainingResult, train
 from sightline.training.recipe import Recipe, read_recipe

@@ -93,7 +93,7 @@ def encode_pairs(
 
     With `languages` every pair is there in both directions, and its source begins with the token of its target.
     """
-    sides = [_encode_side([pair[side] for pair in pairs], tokenizer) for side in (0, 1)]
+    sides = [encode_texts([pair[side] for pair in pairs], tokenizer) for side in (0, 1)]
     room = max_length if languages is None else max_length - 1
     fits = [max(len(ids) for ids in both) <= room for both in zip(*sides, strict=True)]
     if not any(fits):
@@ -107,7 +107,8 @@ def encode_pairs(
     return encoded, [pair for pair, fit in zip(pairs, fits, strict=True) if fit]
 
 
-def _encode_side(sentences: list[str], tokenizer: Any) -> list[list[int]]:
+def encode_texts(sentences: list[str], tokenizer: Any) -> list[list[int]]:
+    """Give the ids of texts, with their end token."""
     ids: list[list[int]] = []
     for start in range(0, len(sentences), ENCODE_AT_ONCE):
         # Lengths are checked afterwards: the tokenizer's own warning would only repeat that.
@@ -115,10 +116,13 @@ def _encode_side(sentences: list[str], tokenizer: Any) -> list[list[int]]:
     return ids
 
 
-def epoch_batches(pairs: EncodedPairs, batch_tokens: int, seed: int, epoch: int) -> list[Int[np.ndarray, " row"]]:
+def epoch_batches(
+    pairs: EncodedPairs, batch_tokens: int, seed: int, epoch: int, batch_texts: int | None = None
+) -> list[Int[np.ndarray, " row"]]:
     """Cut one epoch into batches of pairs of like length, shuffled.
 
-    A batch has at most `batch_tokens` pieces on its longer side, padding included; a longer pair stands alone.
+    A batch has at most `batch_tokens` pieces on its longer side, padding included, and at most `batch_texts` pairs; a
+    longer pair stands alone.
     """
     rng = np.random.default_rng([seed, epoch])
     shuffled = rng.permutation(len(pairs))
@@ -128,10 +132,12 @@ def epoch_batches(pairs: EncodedPairs, batch_tokens: int, seed: int, epoch: int)
     difference = np.where(longer % 2 == 0, source - target, target - source)
     order = shuffled[np.lexsort((difference[shuffled], longer[shuffled]))]  # stable, so that ties stay shuffled
     widths = longer[order]
+    most = len(order) if batch_texts is None else batch_texts
     cuts, start, widest = [], 0, 0
     for position, width in enumerate(widths.tolist()):
         widest = max(widest, width)
-        if position > start and (position + 1 - start) * widest > batch_tokens:
+        rows = position + 1 - start
+        if position > start and (rows * widest > batch_tokens or rows > most):
             cuts.append(position)
             start, widest = position, width
     batches = np.split(order, cuts)
@@ -139,11 +145,11 @@ def epoch_batches(pairs: EncodedPairs, batch_tokens: int, seed: int, epoch: int)
 
 
 def batches_from(
-    pairs: EncodedPairs, batch_tokens: int, seed: int, epoch: int, done: int
+    pairs: EncodedPairs, batch_tokens: int, seed: int, epoch: int, done: int, batch_texts: int | None = None
 ) -> Iterator[tuple[int, int, Int[np.ndarray, " row"]]]:
     """Yield (epoch, batches done in it, rows) without end, from where `done` batches of an epoch were seen."""
     while True:
-        batches = epoch_batches(pairs, batch_tokens, seed, epoch)
+        batches = epoch_batches(pairs, batch_tokens, seed, epoch, batch_texts)
         for number in range(done, len(batches)):
             yield epoch, number + 1, batches[number]
         epoch, done = epoch + 1, 0

@@ -1,4 +1,4 @@
-"""The sentence pairs of a recipe: read, cleaned, filtered, and split so that no held-out sentence is trained on."""
+"""The sentence pairs, or labelled texts, of a recipe: read, cleaned, and split so that none held out is trained on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pathlib import Path
 
 from sightline.data import hansard
 from sightline.data.corpora import data_folder, read_parallel, read_tab_separated
+from sightline.data.labelled import SETS, Labelled, read_labelled, read_labelled_file
 from sightline.data.language import GeneratedLanguage
 from sightline.errors import InputError
 from sightline.training.recipe import CorpusSettings, DataSettings
 
 Pair = tuple[str, str]
+"""A source and a target; or a text and its label."""
 Cleaner = Callable[[str], str]
 CLEANERS: dict[str, dict[str, Cleaner]] = {
     "hansard": {"en": hansard.clean_english, "fr": hansard.clean_french},
@@ -71,6 +73,8 @@ def _read_corpus(
     clean_source, clean_target = _cleaners(data)
     for source, target in islice(_raw_pairs(corpus, role, folder), corpus.sentences):
         source, target = clean_source(source), clean_target(target)
+        if corpus.labelled is not None:
+            source = " ".join(source.split()[: data.max_words])
         words = len(source.split()), len(target.split())
         if not all(words):
             skipped["with an empty side"] += 1
@@ -85,8 +89,21 @@ def _raw_pairs(corpus: CorpusSettings, role: str, folder: Path) -> Iterator[Pair
         return read_parallel(find_file(corpus.source, folder), find_file(corpus.target, folder))
     if corpus.pairs is not None:
         return read_tab_separated(find_file(corpus.pairs, folder), corpus.columns)
+    if corpus.labelled is not None:
+        return iter(_labelled(corpus.labelled, role, folder))
     assert corpus.generated is not None, "the recipe was checked"
     return ((pair.source, pair.target) for pair in GeneratedLanguage(corpus.generated).stream(role))
+
+
+def _labelled(name: str, split: str, folder: Path) -> list[Labelled]:
+    """Read a set of labelled texts by its name or folder, or a file."""
+    path = Path(name)
+    if path.name not in SETS:
+        return read_labelled_file(find_file(name, folder))
+    if path.name == "generated":
+        return read_labelled(path.name, split, folder)
+    place = folder / path if (folder / path).is_dir() else data_folder() / path
+    return read_labelled(path.name, split, place.parent)
 
 
 def find_file(name: str, folder: Path) -> Path:

@@ -11,11 +11,11 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 from sacrebleu.metrics import BLEU
+from torch import nn
 
 from sightline.models.loading import load
 from sightline.training.batches import EncodedPairs, epoch_batches
 from sightline.training.corpus import Pair
-from sightline.training.objective import Objective
 from sightline.training.vocabulary import language_token
 from sightline.translating import translate
 
@@ -23,7 +23,7 @@ from sightline.translating import translate
 @dataclass(frozen=True)
 class Measured:
     """What a model does on held-out pairs: cross-entropy in nats and share of correct labels, label by label after
-    the true prefix; and BLEU, with its signature, by direction."""
+    the true prefix; and a translation model's BLEU, with its signature, by direction."""
 
     loss: float
     accuracy: float
@@ -33,7 +33,7 @@ class Measured:
 
 @torch.no_grad()
 def measure(
-    objective: Objective, pairs: EncodedPairs, batch_tokens: int, accelerator: Accelerator
+    objective: nn.Module, pairs: EncodedPairs, batch_tokens: int, accelerator: Accelerator
 ) -> tuple[float, float]:
     """Give cross-entropy and accuracy over all labels; the batches are shared out among processes."""
     objective.eval()

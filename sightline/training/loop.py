@@ -84,7 +84,14 @@ def run_updates(run: Run, callbacks: Sequence[Callback], interruption: Interrupt
     """Update the model until a reason to stop is there; give the last position and the reason."""
     settings = run.recipe.training
     position = run.position
-    batches = batches_from(run.train, settings.batch_tokens, run.recipe.seed, position.epoch, position.batches_done)
+    batches = batches_from(
+        run.train,
+        settings.batch_tokens,
+        run.recipe.seed,
+        position.epoch,
+        position.batches_done,
+        settings.batch_texts,
+    )
     meter = _Meter(run, position)
     if position.step == 0:
         _call(run, callbacks, position)
@@ -119,6 +126,7 @@ def update(run: Run, step: int, rows: Int[np.ndarray, " row"]) -> tuple[torch.Te
     settings, accelerator = run.recipe.training, run.accelerator
     # The generator's state is a function of the step: nothing to save, and nothing between two steps changes it.
     torch.manual_seed(_seed(run.recipe.seed, step, accelerator.process_index))
+    run.set_progress(step)
     run.objective.train()
     counts = compute_gradients(run, rows)
     norm = float(accelerator.clip_grad_norm_(run.trained_parameters, settings.clip or math.inf))
@@ -136,7 +144,7 @@ def compute_gradients(run: Run, rows: Int[np.ndarray, " row"]) -> torch.Tensor:
     accelerator = run.accelerator
     processes, labels = accelerator.num_processes, run.train.target_tokens(rows)
     passes = min(run.recipe.training.accumulate, math.ceil(len(rows) / processes))
-    total = torch.zeros(3, device=accelerator.device)
+    total = torch.zeros(len(run.counted), device=accelerator.device)
     for number in range(passes):
         share = rows[number * processes + accelerator.process_index :: passes * processes]
         weight = processes / labels  # Accelerate averages gradients over processes
@@ -211,7 +219,7 @@ class _Meter:
     def __init__(self, run: Run, position: Position) -> None:
         self.run = run
         self.begun = time.monotonic() - position.seconds
-        self.counts = torch.zeros(3, device=run.accelerator.device)
+        self.counts = torch.zeros(len(run.counted), device=run.accelerator.device)
         self.last = position
 
     def seconds(self) -> float:
@@ -224,7 +232,7 @@ class _Meter:
     def report(self, position: Position, norm: float) -> None:
         """Say what happened since the last report."""
         settings = self.run.recipe.training
-        cross_entropy, correct, labels = self.run.accelerator.reduce(self.counts, "sum").tolist()
+        cross_entropy, correct, labels, *more = self.run.accelerator.reduce(self.counts, "sum").tolist()
         self.counts.zero_()
         seconds = max(position.seconds - self.last.seconds, 1e-9)
         speed = (position.tokens - self.last.tokens) / seconds
@@ -236,6 +244,7 @@ class _Meter:
             "epoch": position.epoch,
             "loss": cross_entropy / labels,
             "accuracy": correct / labels,
+            **{name: value / labels for name, value in zip(self.run.counted[3:], more, strict=True)},
             "gradient_norm": norm,
             "learning_rate": learning_rate(position.step, settings),
             "tokens_per_second": speed,
@@ -254,7 +263,7 @@ def _finished_result(recipe: Recipe, output: Path) -> TrainingResult | None:
     if not path.exists():
         return None
     stored = json.loads(path.read_text(encoding="utf-8"))
-    if stored["recipe"] != recipe.to_dict():
+    if read_recipe(stored["recipe"]).to_dict() != recipe.to_dict():
         return None
     names = {field.name for field in dataclasses.fields(TrainingResult)}
     figures = {name: value for name, value in stored.items() if name in names}
@@ -310,9 +319,12 @@ def _choose_weights(run: Run, position: Position) -> str:
 def _measure_fully(
     run: Run, role: str, pairs: EncodedPairs, texts: list[tuple[str, str]], position: Position
 ) -> Measured:
-    """Measure loss, accuracy and BLEU with the recipe's beam."""
+    """Measure loss, accuracy and, of a translation model, BLEU with the recipe's beam."""
     settings = run.recipe.evaluation
     loss, accuracy = run.measure(pairs)
+    if run.loaded.task == "classify":
+        run.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}")
+        return Measured(loss, accuracy)
     generation = {"num_beams": settings.beam, "length_penalty": settings.length_penalty}
     measured = Measured(loss, accuracy, *run.measure_bleu(texts, generation))
     run.record(f"final {role}", position.step, dataclasses.asdict(measured))

@@ -53,5 +53,6 @@ def build_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim
         lr=settings.learning_rate,
         betas=settings.betas,
         eps=1e-9,
+        amsgrad=settings.amsgrad,
         fused=trained[0].device.type in ("cpu", "cuda"),
     )

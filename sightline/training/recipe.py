@@ -17,8 +17,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
+from sightline.attend.calibration import CalibrationSettings
 from sightline.data.language import LanguageSettings
 from sightline.errors import InputError, unknown_name
+from sightline.training.adversaries import AdversarySettings
 from sightline.training.architectures import ARCHITECTURES
 
 Count = Annotated[int, Field(ge=0)]
@@ -28,7 +30,8 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 @dataclass(frozen=True)
 class CorpusSettings:
-    """Where sentence pairs come from: two files, one file with columns, a generated language, or the training text.
+    """Where sentence pairs, or labelled texts, come from: two files, one file with columns, a set of labelled texts,
+    a generated language, or the training text.
 
     A file is looked for beside the recipe, then in the folder of corpora (`SIGHTLINE_DATA`); `.gz` is unpacked.
     """
@@ -39,6 +42,9 @@ class CorpusSettings:
     pairs: str | None = None
     columns: tuple[Count, Count] = (0, 1)
     """One tab-separated file, and its columns of source and target, counted from 0."""
+    labelled: str | None = None
+    """Labelled text for a classifier: a set by its name (`sst`, `generated`, ...; `sightline.data.labelled` lists
+    them), or a `.jsonl` or `.csv` file with `text` and `label`."""
     generated: LanguageSettings | None = None
     """A generated language; needs `sentences`."""
     held_out: Positive | None = None
@@ -46,11 +52,12 @@ class CorpusSettings:
     sentences: Positive | None = None
     """Only so many pairs, from the beginning."""
 
-    def kind(self) -> Literal["files", "pairs", "generated", "held_out"] | None:
+    def kind(self) -> Literal["files", "pairs", "labelled", "generated", "held_out"] | None:
         """Say which of the ways is chosen; None if it is not exactly one."""
         chosen = {
             "files": self.source is not None and self.target is not None,
             "pairs": self.pairs is not None,
+            "labelled": self.labelled is not None,
             "generated": self.generated is not None,
             "held_out": self.held_out is not None,
         }
@@ -72,13 +79,14 @@ class DataSettings:
     clean: Literal["hansard"] | None = None
     """Bring the Hansards' text to the form of their test set."""
     max_words: Positive = 100
-    """Skip pairs with a longer side."""
+    """Skip pairs with a longer side; of a longer labelled text keep the beginning."""
 
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """The vocabulary: byte-pair encoding, one for both languages."""
+    """The vocabulary: of byte-pair encoding, one for both languages; or of the text's most frequent words."""
 
+    kind: Literal["pieces", "words"] = "pieces"
     vocabulary: Positive = 8000
 
 
@@ -92,6 +100,8 @@ class TrainingSettings:
     """Time for the updates, at most; what an interrupted run has used counts."""
     batch_tokens: Positive = 4096
     """Pieces on the longer side of one update, padding included; shared out among processes."""
+    batch_texts: Positive | None = None
+    """Pairs or texts of one update, at most."""
     accumulate: Positive = 1
     """Do an update in so many passes, to save memory."""
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
@@ -102,6 +112,8 @@ class TrainingSettings:
     betas: tuple[Share, Share] = (0.9, 0.98)
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """AdamW's; 0 is Adam."""
+    amsgrad: bool = False
+    """Adam's second moment never falls (Reddi et al. 2018)."""
     clip: Annotated[float, Field(gt=0)] | None = 1.0
     """The greatest norm of the gradient."""
     label_smoothing: Share = 0.1
@@ -114,6 +126,14 @@ class TrainingSettings:
     """Average the weights of so many last checkpoints at the end; so many are kept."""
     patience: Positive | None = None
     """Stop after so many evaluations without a better loss."""
+
+
+@dataclass(frozen=True)
+class CalibratedTrainingSettings(CalibrationSettings):
+    """Calibrated cross-attention (Lu et al. 2021), trained together with the model, or for one that is trained."""
+
+    base: str | None = None
+    """A trained model of the same `model:`, by folder or name, that stays as it is: only mask and gate learn."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +157,8 @@ class Recipe:
     model: Any = None
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    calibration: CalibratedTrainingSettings | None = None
+    adversary: AdversarySettings | None = None
     seed: Count = 1
     folder: Path = Path()
     """Where files of the data are looked for first."""
@@ -158,6 +180,8 @@ class _WrittenRecipe:
     model: dict[str, Any] = field(default_factory=dict)
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    calibration: CalibratedTrainingSettings | None = None
+    adversary: AdversarySettings | None = None
     seed: Count = 1
 
 
@@ -180,6 +204,11 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
         raise unknown_name("architecture", str(architecture), ARCHITECTURES)
     settings = _validated(ARCHITECTURES[architecture].settings, model, name, "model")
     _check_data(checked.data, name)
+    _check_task(checked.data, architecture, name)
+    if checked.calibration is not None and ARCHITECTURES[architecture].classifies:
+        raise InputError(f"{name}: calibration is for models that translate.")
+    if checked.adversary is not None and architecture != "classifier":
+        raise InputError(f"{name}: adversary is for the architecture classifier.")
     return Recipe(
         data=checked.data,
         training=checked.training,
@@ -187,6 +216,8 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
         model=settings,
         tokenizer=checked.tokenizer,
         evaluation=checked.evaluation,
+        calibration=checked.calibration,
+        adversary=checked.adversary,
         seed=checked.seed,
         folder=folder,
     )
@@ -280,7 +311,9 @@ def _check_data(data: DataSettings, name: str) -> None:
             continue
         kind = corpus.kind()
         if kind is None or (role == "train" and kind == "held_out"):
-            ways = "`source` and `target`, `pairs`, or `generated`" + ("" if role == "train" else ", or `held_out`")
+            ways = "`source` and `target`, `pairs`, `labelled`, or `generated`" + (
+                "" if role == "train" else ", or `held_out`"
+            )
             raise InputError(f"{name}: data.{role} needs exactly one of {ways}.")
         if kind == "generated" and corpus.sentences is None:
             raise InputError(f"{name}: data.{role}.generated needs data.{role}.sentences: how many to make.")
@@ -288,3 +321,11 @@ def _check_data(data: DataSettings, name: str) -> None:
         raise InputError(f"{name}: data.bidirectional needs two languages, as `languages: [en, es]`.")
     if data.clean == "hansard" and set(data.languages) != {"en", "fr"}:
         raise InputError(f"{name}: data.clean: hansard is for `languages: [en, fr]` or [fr, en].")
+
+
+def _check_task(data: DataSettings, architecture: str, name: str) -> None:
+    """Refuse labelled text for a translation model, and sentence pairs for a classifier."""
+    classifies = ARCHITECTURES[architecture].classifies
+    if (data.train.kind() == "labelled") != classifies:
+        needs = "labelled text: data.train.labelled" if classifies else "sentence pairs, not data.train.labelled"
+        raise InputError(f"{name}: the architecture {architecture} needs {needs}.")

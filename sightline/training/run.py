@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,8 +20,10 @@ from transformers.utils import logging
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
+from sightline.training.adversaries import AdversarialObjective, load_base, transfer
 from sightline.training.architectures import ARCHITECTURES
 from sightline.training.batches import EncodedPairs, encode_pairs
+from sightline.training.calibration import CalibratedObjective, prepare_calibration
 from sightline.training.checkpoints import (
     Checkpoints,
     Position,
@@ -30,13 +32,20 @@ from sightline.training.checkpoints import (
     publish,
     write_text,
 )
+from sightline.training.classification import (
+    ClassificationObjective,
+    EncodedTexts,
+    class_weights,
+    encode_labelled,
+    label_names,
+)
 from sightline.training.corpus import Corpora, Pair, read_corpora
 from sightline.training.evaluation import measure, measure_bleu
 from sightline.training.journal import Journal
-from sightline.training.objective import Objective
+from sightline.training.objective import COUNTED, Objective
 from sightline.training.optimization import build_optimizer
-from sightline.training.recipe import Recipe
-from sightline.training.vocabulary import train_tokenizer
+from sightline.training.recipe import Recipe, read_recipe
+from sightline.training.vocabulary import collect_words, train_tokenizer
 
 RECIPE, RESULT = "recipe.json", "result.json"
 MAY_CHANGE = ("training.steps", "training.minutes", "training.patience", "training.log_every", "evaluation.")
@@ -76,6 +85,17 @@ class Run:
     def trained_parameters(self) -> list[nn.Parameter]:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Name what the objective counts in training; the first three are cross-entropy, correct labels and labels."""
+        objective = self.accelerator.unwrap_model(self.objective, keep_fp32_wrapper=True)
+        return getattr(objective, "counted", COUNTED)
+
+    def set_progress(self, step: int) -> None:
+        """Tell a calibration, which may be annealed, how far the run is."""
+        if self.loaded.calibration is not None:
+            self.loaded.calibration.set_progress(step / self.recipe.training.steps)
+
     def say(self, text: str) -> None:
         """Tell people, from the first process only."""
         if self.journal is not None:
@@ -111,8 +131,7 @@ class Run:
         shown = logging.is_progress_bar_enabled()
         logging.disable_progress_bar()
         try:
-            self.model.save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
+            self.loaded.save(folder)
         finally:
             if shown:
                 logging.enable_progress_bar()
@@ -139,24 +158,23 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
         if accelerator.is_main_process:
             _fill_folder(recipe, output, corpora, checkpoints)
         tokenizer = AutoTokenizer.from_pretrained(output)
-    languages = recipe.data.languages if recipe.data.bidirectional else None
-    max_length = recipe.model.max_positions
-    train, train_pairs = encode_pairs(corpora.train, tokenizer, max_length, languages)
-    dev, dev_pairs = encode_pairs(corpora.dev, tokenizer, max_length, languages)
-    test, test_pairs = encode_pairs(corpora.test, tokenizer, max_length, languages) if corpora.test else (None, [])
+    encode = _encoder(recipe, corpora, tokenizer)
+    train, train_pairs = encode(corpora.train)
+    dev, dev_pairs = encode(corpora.dev)
+    test, test_pairs = encode(corpora.test) if corpora.test else (None, [])
 
     steps = checkpoints.steps()
     position = checkpoints.position(steps[-1]) if steps else Position(data=train.fingerprint())
     if position.data != train.fingerprint():
         raise InputError(f"The training text is no longer that of the run in {output}: train into another folder.")
     torch.manual_seed(recipe.seed)
-    model = ARCHITECTURES[recipe.architecture].build(recipe.model, tokenizer)
+    labels = label_names(corpora.train) if isinstance(train, EncodedTexts) else None
+    build = ARCHITECTURES[recipe.architecture].build
+    model = build(recipe.model, tokenizer) if labels is None else build(recipe.model, tokenizer, labels)
+    objective = _build_objective(recipe, model.to(accelerator.device), train, tokenizer)
     if steps:
         load_weights(model, checkpoints.weights(steps[-1:]))
-    model.to(accelerator.device)
-    objective, optimizer = accelerator.prepare(
-        Objective(model, recipe.training.label_smoothing), build_optimizer(model, recipe.training)
-    )
+    objective, optimizer = accelerator.prepare(objective, build_optimizer(model, recipe.training))
     if steps:
         state = checkpoints.optimizer_state(steps[-1])
         optimizer.load_state_dict(state["optimizer"])
@@ -184,6 +202,34 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
     return run
 
 
+def _encoder(
+    recipe: Recipe, corpora: Corpora, tokenizer: Any
+) -> Callable[[Sequence[Pair]], tuple[EncodedPairs, list[Pair]]]:
+    """Give the function that turns the pairs of this recipe into ids."""
+    max_length = recipe.model.max_positions
+    if ARCHITECTURES[recipe.architecture].classifies:
+        labels = label_names(corpora.train)
+        return lambda pairs: encode_labelled(pairs, tokenizer, max_length, labels)
+    languages = recipe.data.languages if recipe.data.bidirectional else None
+    return lambda pairs: encode_pairs(pairs, tokenizer, max_length, languages)
+
+
+def _build_objective(recipe: Recipe, model: Any, train: EncodedPairs, tokenizer: Any) -> nn.Module:
+    """Build the loss: a translation model's, a classifier's, or that of an adversary against another classifier."""
+    if recipe.calibration is not None:
+        prepare_calibration(load(model, tokenizer), recipe.calibration)
+        return CalibratedObjective(model, recipe.training.label_smoothing)
+    if recipe.adversary is not None:
+        base = load_base(recipe.adversary, model.device)
+        if recipe.adversary.frozen:
+            transfer(base, model)
+        return AdversarialObjective(model, base, recipe.adversary)
+    if isinstance(train, EncodedTexts):
+        weights = class_weights(train, model.config.num_labels).to(model.device)
+        return ClassificationObjective(model, weights, recipe.training.label_smoothing)
+    return Objective(model, recipe.training.label_smoothing)
+
+
 def build_accelerator(precision: str) -> Accelerator:
     """Build the Accelerator of this process; `auto` takes 16 bits where the device computes faster with them."""
     on_cpu = parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.accelerator.is_available()
@@ -208,7 +254,7 @@ def _check_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> Non
     if output.exists() and not path.exists() and (not output.is_dir() or any(output.iterdir())):
         raise InputError(f"{output} is not empty and holds no training run: train into another folder.")
     if checkpoints.steps():
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = read_recipe(json.loads(path.read_text(encoding="utf-8"))).to_dict()  # with keys that are newer
         for key, (there, here) in _differences(stored, recipe.to_dict()).items():
             if not key.startswith(MAY_CHANGE):
                 raise InputError(
@@ -231,15 +277,27 @@ def _fill_folder(recipe: Recipe, output: Path, corpora: Corpora, checkpoints: Ch
     """Write the recipe and, unless a run goes on with it, the tokenizer."""
     tokenizer = None
     if not checkpoints.steps():
-        sentences = (sentence for pair in corpora.train for sentence in pair)
-        languages = recipe.data.languages if recipe.data.bidirectional else ()
-        tokenizer = train_tokenizer(sentences, recipe.tokenizer.vocabulary, recipe.model.max_positions, languages)
+        tokenizer = _build_tokenizer(recipe, corpora)
     with explained_write_errors(output, checkpoints):
         checkpoints.folder.mkdir(parents=True, exist_ok=True)
         checkpoints.clear_unfinished()
         write_text(output / RECIPE, json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n")
         if tokenizer is not None:
             publish(tokenizer.save_pretrained, output, last="tokenizer_config.json")
+
+
+def _build_tokenizer(recipe: Recipe, corpora: Corpora) -> Any:
+    """Train a vocabulary on the training text; an adversary and a calibration have that of their base."""
+    if recipe.adversary is not None:
+        return load(recipe.adversary.of).tokenizer
+    if recipe.calibration is not None and recipe.calibration.base is not None:
+        return load(recipe.calibration.base).tokenizer
+    sides = (0,) if ARCHITECTURES[recipe.architecture].classifies else (0, 1)
+    texts = (pair[side] for pair in corpora.train for side in sides)
+    size, max_length = recipe.tokenizer.vocabulary, recipe.model.max_positions
+    if recipe.tokenizer.kind == "words":
+        return collect_words(texts, size, max_length)
+    return train_tokenizer(texts, size, max_length, recipe.data.languages if recipe.data.bidirectional else ())
 
 
 def _introduce(run: Run, corpora: Corpora, too_long: int) -> None:

@@ -1,4 +1,4 @@
-"""Training a tokenizer: byte-pair encoding (Sennrich et al. 2016), one vocabulary for both languages.
+"""Training a tokenizer: byte-pair encoding (Sennrich et al. 2016), one vocabulary for both languages; or whole words.
 
 Words are kept: a piece never crosses white space, and a punctuation mark is a piece of its own. The result is a
 transformers tokenizer with character offsets; source and target both end with `</s>`.
@@ -6,6 +6,7 @@ transformers tokenizer with character offsets; source and target both end with `
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ WORD_START = "▁"
 # Apostrophes and hyphens stay in their word; a mark that begins a word, or is one, keeps its space.
 PUNCTUATION = rf"{WORD_START}?[^\p{{L}}\p{{M}}\p{{N}}'’{WORD_START}-]"
 MIN_FREQUENCY = 2
+MIN_WORD_COUNT = 3
+"""Words that are seen fewer times are unknown (Snell et al. 2021)."""
 
 
 def language_token(language: str) -> str:
@@ -54,6 +57,24 @@ def train_tokenizer(
             f"A vocabulary of {size:,} is too small: the text's characters alone take "
             f"{tokenizer.get_vocab_size():,} pieces. Raise tokenizer.vocabulary."
         )
+    return _finished(tokenizer, max_length, codes)
+
+
+def collect_words(texts: Iterable[str], size: int, max_length: int) -> PreTrainedTokenizerFast:
+    """Make a vocabulary of the most frequent words, as white space delimits them, at most `size` with the specials."""
+    counts = Counter(word for text in texts for word in text.split())
+    frequent = sorted((-count, word) for word, count in counts.items() if count >= MIN_WORD_COUNT)
+    specials = [PAD, END, UNKNOWN]
+    words = [word for _, word in frequent if word not in specials]
+    vocabulary = {word: number for number, word in enumerate([*specials, *words][:size])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.add_special_tokens(specials)
+    return _finished(tokenizer, max_length, [])
+
+
+def _finished(tokenizer: Tokenizer, max_length: int, codes: list[str]) -> PreTrainedTokenizerFast:
+    """Let a tokenizer end every text, and make it one of transformers'."""
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"$A {END}",
         pair=f"$A {END} $B {END}",
