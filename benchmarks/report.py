@@ -34,6 +34,9 @@ AIMS = (
     ("norms / bare pass", "ours / bare pass", "<= 1.5"),
     ("explain_overhead", "seconds_against_forward", "<= 1.3"),
     ("training", "ratio", ">= 0.9"),
+    ("align / bare pass", "align / bare pass", ">= 0.65"),
+    ("statistical aligners", "diagonal model, s", "<= 9"),
+    ("statistical aligners", "half of eflomal / diagonal model", ">= 1"),
 )
 
 
@@ -102,7 +105,7 @@ def conditions() -> dict[str, str]:
 
 def main() -> None:
     results = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    scripts = sys.argv[1:] or ["methods", "explain_overhead", "training"]
+    scripts = sys.argv[1:] or ["methods", "explain_overhead", "training", "alignment"]
     for script in scripts:
         for name, figures in figures_of(script).items():
             results[name] = {"figures": figures, **conditions()}
