@@ -55,19 +55,19 @@ Way = Literal["calibrated", "perturbed", "original"]
 class CalibrationSettings:
     """How attention is calibrated, and how its mask is trained. Defaults are the paper's equations."""
 
-    fusion: Literal["fixed", "anneal", "gate"] = "gate"
-    """How calibrated and original weights are joined."""
+    fusion: str = "gate"
+    """How calibrated and original weights are joined: fixed, anneal or gate."""
     alpha: float = 1.0
     """The weight of the penalty on the mask's size; the greater, the less is perturbed."""
     ratio: float = 0.1
     """The share that is added by the fusion `fixed` (the paper's lambda)."""
-    renormalize: Literal["none", "sum", "softmax"] = "none"
-    """What follows: nothing, as in eq. 9 and 10; division by the sum; the softmax of eq. 8, which flattens."""
-    gate: Literal["head", "layer"] = "head"
-    """Whose weights a gate has: a head's own (eq. 10), or those of all heads of its layer (as released)."""
-    penalty: Literal["mean", "released"] = "mean"
-    """The mask's size: the mean over steps, layers and heads of ||1 - m_t|| / sqrt(n) (eq. 6, so that alpha means the
-    same at every size), or one norm over a whole batch, divided by the source's length (as released)."""
+    renormalize: str = "none"
+    """What follows: `none`, as in eq. 9 and 10; division by the `sum`; the `softmax` of eq. 8, which flattens."""
+    gate: str = "head"
+    """Whose weights a gate has: the `head`'s own (eq. 10), or those of all heads of its `layer` (as released)."""
+    penalty: str = "mean"
+    """The mask's size: the `mean` over steps, layers and heads of ||1 - m_t|| / sqrt(n) (eq. 6, so that alpha means the
+    same at every size), or as `released`: one norm over a whole batch, divided by the source's length."""
 
     def __post_init__(self) -> None:
         for name, valid in (
