@@ -19,8 +19,8 @@ from sightline.errors import InputError, unknown_name
 from sightline.methods.gradients import columns_of, sides_of
 from sightline.methods.outputs import OutputSettings, find_foils, output_numbers
 from sightline.methods.scored import Scored
-from sightline.models.examples import Batch, Example
-from sightline.models.loaded import LoadedModel
+from sightline.models.examples import Batch, Example, taken
+from sightline.models.loaded import LoadedModel, take_rows
 from sightline.models.memory import positions_that_fit
 
 WAYS = ("delete", "zero", "mask", "unknown")
@@ -92,9 +92,11 @@ def hidden_erasure(model: LoadedModel, batch: Batch, settings: HiddenErasureSett
     (Meister et al. 2021, eq. 6)
     """
     layers = [layer.module for layer in model.layers("cross")]
+    encoded = model.run_encoder(batch)
 
     def numbers_of(variants: Sequence[Variant]) -> Tensor:
-        several = model.batch([variant.example for variant in variants])
+        rows = [variant.row for variant in variants]
+        several = taken(batch, rows)
         positions = torch.tensor([variant.position for variant in variants], device=model.device)
 
         def without(call: Call) -> Tensor:
@@ -103,7 +105,9 @@ def hidden_erasure(model: LoadedModel, batch: Batch, settings: HiddenErasureSett
             return kept if call.mask is None else call.mask & kept
 
         with watch(model.module, layers, record=(), change=Change(mask=without)):
-            return _numbers(model, several, settings)
+            logits = model.logits_after(several, encoded.taken(rows))  # the encoder runs once
+        foils = find_foils(model, several, settings.contrast)
+        return output_numbers(take_rows(logits, several.rows), several.outputs, foils, settings)
 
     variants = (
         Variant(row, position, "source", position, example)

@@ -103,11 +103,15 @@ def _pad(rows: Sequence[Sequence[int]], value: int, device: torch.device) -> Int
 
 def repeated(batch: Batch, times: int) -> Batch:
     """Put a batch several times behind itself."""
-    if times == 1:
-        return batch
+    return batch if times == 1 else taken(batch, list(range(len(batch))) * times)
+
+
+def taken(batch: Batch, rows: Sequence[int]) -> Batch:
+    """Take some rows of a batch, perhaps more than once."""
+    index = torch.tensor(rows, device=batch.device)
     tensors = {
-        name: getattr(batch, name).repeat(times, 1)
+        name: getattr(batch, name)[index]
         for name in ("ids", "mask", "rows", "outputs", "row_mask", "decoder_ids")
         if getattr(batch, name) is not None
     }
-    return Batch(batch.examples * times, **tensors)
+    return Batch(tuple(batch.examples[row] for row in rows), **tensors)

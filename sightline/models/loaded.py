@@ -41,6 +41,11 @@ class EncoderOutput:
     states: Float[Tensor, "batch source width"]
     beside: Mapping[str, Tensor]
 
+    def taken(self, rows: Sequence[int]) -> EncoderOutput:
+        """Take some rows of the batch, perhaps more than once."""
+        index = torch.tensor(rows, device=self.states.device)
+        return EncoderOutput(self.states[index], {name: tensor[index] for name, tensor in self.beside.items()})
+
 
 class LoadedModel:
     """A model with its tokenizer. Made by `sightline.load`."""
@@ -193,9 +198,11 @@ class LoadedModel:
         return EncoderOutput(output[0], {name: output[name] for name in more})
 
     def logits_after(self, batch: Batch, encoded: EncoderOutput) -> Tensor:
-        """Give the logits of every decoder position, given the encoder's last states."""
+        """Give the logits of every decoder position, or of a classifier's label, given the encoder's last states."""
         output = ModelOutput(last_hidden_state=encoded.states, **encoded.beside)
         inputs = self.inputs(batch) | {"encoder_outputs": output}
+        if self.task == "classify":  # which still asks its ids what can be attended
+            return self.module(**inputs).logits[:, None]
         del inputs["input_ids"]
         return self.module(**inputs).logits
 
