@@ -33,6 +33,7 @@ from sightline.models.settings import SettingsConfig, check_choice, check_counts
 
 ENCODERS = ("lstm", "transformer")
 ALIGNMENTS = ("additive", "dot", "mlp", "uniform", "last")
+TRAINED = ("all", "attention")
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,15 @@ class ClassifierSettings:
     projection: str = "softmax"
     """How scores become weights, as softmax, sparsemax, sparsegen:0.5 or entmax:1.5."""
     dropout: float = 0.1
+    trained: Literal["all", "attention"] = "all"
+    """With `attention`, everything else stays as it was drawn at random (Snell et al. 2021, appendix A.6)."""
     max_positions: int = 512
     """The greatest number of pieces of a text, end token included."""
 
     def __post_init__(self) -> None:
         check_choice(self, "encoder", ENCODERS)
         check_choice(self, "alignment", ALIGNMENTS)
+        check_choice(self, "trained", TRAINED)
         check_counts(self, ("layers", "width", "embedding_width", "max_positions"))
         check_share(self, "dropout")
         build_projection(self.projection)
@@ -126,6 +130,9 @@ class ClassifierForSequenceClassification(PreTrainedModel):
         self.dropout = nn.Dropout(config.dropout)
         self.out_proj = nn.Linear(width, config.num_labels)
         self.post_init()
+        if config.trained == "attention":
+            self.requires_grad_(False)
+            self.attention.requires_grad_(True)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Give weights as torch does; a Transformer initialises its own."""
@@ -140,10 +147,14 @@ class ClassifierForSequenceClassification(PreTrainedModel):
         input_ids: Int[Tensor, "batch source"],
         attention_mask: Int[Tensor, "batch source"] | None = None,
         labels: Int[Tensor, " batch"] | None = None,
+        encoder_outputs: Any = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        """Give the logits of all labels; with the true ones, their mean cross-entropy too."""
-        states = self.encoder(input_ids=input_ids, attention_mask=attention_mask)[0]
+        """Give the logits of all labels; with the true ones, their mean cross-entropy too.
+
+        With `encoder_outputs` the encoder is not run.
+        """
+        states = (encoder_outputs or self.encoder(input_ids=input_ids, attention_mask=attention_mask))[0]
         context = self.attention(states, self._attended(input_ids, attention_mask))
         logits = self.out_proj(self.dropout(context))[:, 0]
         return SequenceClassifierOutput(
