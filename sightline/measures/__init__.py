@@ -5,7 +5,7 @@ over the source), with an optional mask that is True where a position is real, a
 NaN where it is undefined. `summarize` averages those and counts the undefined ones.
 """
 
-from sightline.measures.agreement import agreement, random_agreement, top_overlap
+from sightline.measures.agreement import agreement, contextualize, random_agreement, top_overlap
 from sightline.measures.calibration import (
     CalibrationFigures,
     by_entropy,
@@ -28,6 +28,7 @@ __all__ = [
     "CalibrationFigures",
     "Summary",
     "agreement",
+    "contextualize",
     "by_entropy",
     "calibration_divergence",
     "entropy",

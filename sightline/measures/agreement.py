@@ -1,5 +1,7 @@
 """Whether two rankings have the same top: overlap, and the agreement of Snell et al. 2021 (eq. 10)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sightline.errors import InputError
@@ -33,6 +35,21 @@ def random_agreement(u: Rows, v: Rows, seed: int, mask: Mask | None = None) -> P
     """Measure the baseline: the agreement after every row of v is shuffled once among its real positions."""
     u, v, mask = to_rows(u, v, mask=mask)
     return _agreement(u, _shuffled(v, mask, np.random.default_rng(seed)), mask)
+
+
+def contextualize(value: float, agreements: Sequence[float], performances: Sequence[float]) -> tuple[float, bool]:
+    """Say how good a model is whose attention agrees with that of a trained one more than `value` (xi, eq. 11).
+
+    The sequences go over the checkpoints of a second run: the agreement of its attention with the first run's, and its
+    performance. Give the performance at the first checkpoint of strictly greater agreement, and True; where there is
+    none, the performance at the last one, and False (starred in the paper's tables).
+    """
+    if len(agreements) != len(performances) or not len(performances):
+        raise InputError(f"{len(agreements)} agreements and {len(performances)} performances: give one of each a step.")
+    for agreement_there, performance in zip(agreements, performances, strict=True):
+        if agreement_there > value:
+            return performance, True
+    return performances[-1], False
 
 
 def _agreement(u: np.ndarray, v: np.ndarray, mask: np.ndarray) -> PerRow:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sightline.studies.study import Study
 
 STUDIES = {
+    "learning": "sightline.studies.learning",
     "sparsity": "sightline.studies.sparsity",
 }
 """The module of each study, which is loaded when it is asked for."""

@@ -192,10 +192,9 @@ def judge_heads(results: Results) -> Finding | None:
 def judge_keyword(results: Results) -> Finding | None:
     """Claim 9: the keyword's log-odds lead early, those of the last position late."""
     odds = mean_log_odds(results)
-    leads = [at for at, last in zip(odds["keyword"], odds["last"], strict=True)]
     keyword, last = np.array(odds["keyword"]), np.array(odds["last"])
     ahead = keyword > last
-    early = bool(ahead[1 : len(leads) // 4 + 1].any())
+    early = bool(ahead[1 : len(ahead) // 4 + 1].any())
     steps = np.array(odds["step"])
     overtaken = steps[np.flatnonzero(ahead)[-1]] if ahead.any() else 0
     return Finding(

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 PRESETS = ("quick", "standard", "paper")
 """What each study offers: minutes, a night on 2 cores, and the paper's own set-up."""
@@ -40,12 +40,13 @@ PRESETS = ("quick", "standard", "paper")
 Verdict = Literal["holds", "does not hold", "not measured"]
 Results = Mapping[str, Any]
 """The data of the finished steps, by name."""
-Figure = float | int | Sequence[float | int | None] | None
-"""A number, or mean and deviation."""
+Figure = float | int | str | Sequence[float | int | None] | None
+"""A number, a number with its mark (`83.53*`), or mean and deviation."""
 Figures = Mapping[str, Mapping[str, Figure]]
 """Figures by row and column."""
 
 
+@runtime_checkable
 class Work(Protocol):
     """What a step is given."""
 

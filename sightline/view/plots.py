@@ -10,8 +10,9 @@ plain numbers), a `y` of None is a gap; `scale`, `ticks`, `range`, `low`, `high`
 
     {"kind": "points", ...}   the same, as dots
     {"kind": "bars", "groups": ["...", ...], "y": {...}, "series": [{"name": "...", "y": [...], "low": [...], ...}]}
+    {"kind": "frames", ...}   heat maps of which one is chosen: see `sightline.view.frames`
 
-Series differ in colour (Okabe and Ito's, for any colour vision) and in the form of their marks.
+A label with line breaks is written in several lines. Series differ in colour (Okabe and Ito's, for any colour vision) and in the form of their marks.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from html import escape
 from typing import Any
 
 from sightline.errors import unknown_name
+from sightline.view.frames import draw_frames
 
 INK, FAINT, GRID = "#1c2024", "#5c6570", "#e3e7eb"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6a727c", "#8c6d00")
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
 WIDTH, HEIGHT = 620, 300  # of the plane inside the axes
 LEFT, TOP, BOTTOM, RIGHT = 66, 44, 68, 18
-LEGEND_LINE = 20
+LEGEND_LINE, LABEL_LINE = 20, 14
 CHARACTER = 6.6  # the width of a character of the legend, about
 TICKS = 6
 
@@ -37,9 +39,11 @@ Number = float | int
 
 
 def draw_plot(plot: Mapping[str, Any]) -> str:
-    """Draw a chart, given as a plain dictionary, as an SVG element."""
+    """Draw a chart, given as a plain dictionary, as an SVG element; frames as several, with what chooses one."""
+    if plot["kind"] == "frames":
+        return draw_frames(plot)
     if plot["kind"] not in KINDS:
-        raise unknown_name("kind of plot", plot["kind"], KINDS)
+        raise unknown_name("kind of plot", plot["kind"], [*KINDS, "frames"])
     series, x, y, marks = KINDS[plot["kind"]](plot)
     legend = list(_legend([one["name"] for one in series]))
     height = TOP + HEIGHT + BOTTOM + LEGEND_LINE * (1 + max((row for row, _ in legend), default=-1))
@@ -176,9 +180,9 @@ def _axes(x: Axis, y: Axis) -> Iterator[str]:
     for value, label in x.marks():
         place = x.place(value)
         yield f'<path d="M{place:.1f} {TOP + HEIGHT}v5" stroke="{FAINT}"/>'
-        yield (
-            f'<text x="{place:.1f}" y="{TOP + HEIGHT + 19}" text-anchor="middle" fill="{FAINT}">{escape(label)}</text>'
-        )
+        for number, line in enumerate(label.split("\n")):
+            y_place = TOP + HEIGHT + 19 + number * LABEL_LINE
+            yield f'<text x="{place:.1f}" y="{y_place}" text-anchor="middle" fill="{FAINT}">{escape(line)}</text>'
     yield f'<path d="M{LEFT} {TOP}V{TOP + HEIGHT}H{LEFT + WIDTH}" stroke="{FAINT}" fill="none"/>'
     centre, middle = LEFT + WIDTH / 2, TOP + HEIGHT / 2
     names = ((x.label, f"translate({centre} {TOP + HEIGHT + 40})"), (y.label, f"translate(18 {middle}) rotate(-90)"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sightline.errors import InputError
-from sightline.measures import agreement, random_agreement, summarize, top_overlap
+from sightline.measures import agreement, contextualize, random_agreement, summarize, top_overlap
 
 # Few distinct values, so that ties are common.
 pairs_of_rows = hnp.arrays(np.float64, st.tuples(st.just(2), st.integers(1, 60)), elements=st.integers(0, 5).map(float))
@@ -80,3 +80,13 @@ def test_overlap_takes_scores_of_any_size():
     assert top_overlap(u, v, k=2) == 0.5
     with pytest.raises(InputError, match="k is 0"):
         top_overlap(u, v, k=0)
+
+
+def test_the_performance_at_which_attention_agrees_more() -> None:
+    """Snell et al., eq. 11: strictly more, at the first such checkpoint; else the last performance, marked."""
+    agreements, performances = [0.05, 0.3, 0.2, 0.6], [10.0, 40.0, 45.0, 60.0]
+    assert contextualize(0.1, agreements, performances) == (40.0, True)
+    assert contextualize(0.3, agreements, performances) == (60.0, True)
+    assert contextualize(0.6, agreements, performances) == (60.0, False)
+    with pytest.raises(InputError, match="2 agreements and 1 performances"):
+        contextualize(0.1, [1, 2], [1])

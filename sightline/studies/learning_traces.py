@@ -1,0 +1,173 @@
+"""A run's attention and probes at chosen steps of its training, on fixed examples, kept as files.
+
+`train(..., callbacks=[Tracer(...)])` writes FOLDER/STEP.npz: the scores of each method, a row per output word, and how
+good the model is then. What other methods say is added where a model is the best so far (FOLDER/best.npz).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from sacrebleu.metrics import BLEU
+
+from sightline.models.examples import Example
+from sightline.models.loaded import LoadedModel
+from sightline.models.proxy import BagOfWords
+from sightline.training.corpus import Pair
+from sightline.translating import translate
+from sightline.verbs import explain, map_examples
+
+BEST = "best"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What was recorded at one step: scores by method, the mask of real positions, and performances by name."""
+
+    step: int
+    scores: Mapping[str, Float[np.ndarray, "row source"]]
+    mask: Bool[np.ndarray, "row source"]
+    performance: Mapping[str, float]
+
+
+class Tracer:
+    """Records a model at some steps; for the best of them also the methods of `at_best`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        pairs: Sequence[Pair],
+        steps: Collection[int],
+        methods: Sequence[str],
+        at_best: Sequence[str] = (),
+        bleu_sentences: int = 0,
+    ) -> None:
+        self.folder = folder
+        self.pairs = list(pairs)
+        self.steps = frozenset(steps)
+        self.methods = tuple(methods)
+        self.at_best = tuple(at_best)
+        self.bleu_sentences = bleu_sentences
+
+    def __call__(self, step: int, model: LoadedModel) -> None:
+        """Record the model if this step is one of the chosen."""
+        if step not in self.steps:
+            return
+        performance = {"accuracy": measure_accuracy(model, self.pairs)}
+        if self.bleu_sentences:
+            performance["bleu"] = _measure_bleu(model, self.pairs[: self.bleu_sentences])
+        scores = {name: self._explain(model, name) for name in self.methods}
+        mask = real_positions(model, self.pairs)
+        earlier = [trace for trace in read_traces(self.folder) if trace.step < step]
+        _write(self.folder / f"{step}.npz", Trace(step, scores, mask, performance))
+        if all(performance["accuracy"] > trace.performance["accuracy"] for trace in earlier):
+            scores = scores | {name: self._explain(model, name) for name in self.at_best}
+            _write(self.folder / f"{BEST}.npz", Trace(step, scores, mask, performance))
+
+    def _explain(self, model: LoadedModel, method: str) -> Float[np.ndarray, "row source"]:
+        sources, targets = (list(side) for side in zip(*self.pairs, strict=True))
+        return to_rows([one.flat().scores for one in explain(model, sources, targets, method=method, progress=False)])
+
+
+@torch.no_grad()
+def measure_accuracy(model: LoadedModel, pairs: Sequence[Pair]) -> float:
+    """Give the percentage of outputs that are the most probable one after a true prefix."""
+
+    def count(examples: list[Example]) -> list[tuple[int, int]]:
+        with model.evaluating():
+            batch = model.batch(examples)
+            right = (model.logits(batch).argmax(-1) == batch.outputs) & batch.row_mask
+        return list(zip(right.sum(1).tolist(), batch.row_mask.sum(1).tolist(), strict=True))
+
+    counts = list(map_examples(model, (model.encode(*pair) for pair in pairs), count))
+    right, outputs = np.sum(counts, axis=0)
+    return 100 * float(right / outputs)
+
+
+def _measure_bleu(model: LoadedModel, pairs: Sequence[Pair]) -> float:
+    """Give BLEU of greedy translations."""
+    sources, references = zip(*pairs, strict=True)
+    translations = translate(model, list(sources), progress=False, num_beams=1)
+    return BLEU().corpus_score([one.text for one in translations], [list(references)]).score
+
+
+def real_positions(model: LoadedModel, pairs: Sequence[Pair]) -> Bool[np.ndarray, "row source"]:
+    """Say which source positions the rows of some pairs have."""
+    examples = [model.encode(*pair) for pair in pairs]
+    return to_rows([np.ones((len(one.outputs), len(one.ids))) for one in examples]).astype(bool)
+
+
+def to_rows(matrices: Sequence[Float[np.ndarray, "_ _"]]) -> Float[np.ndarray, "row source"]:
+    """Put matrices of many examples below one another, filled up with zeros on the right."""
+    width = max(matrix.shape[1] for matrix in matrices)
+    filled = [np.pad(matrix, ((0, 0), (0, width - matrix.shape[1]))) for matrix in matrices]
+    return np.concatenate(filled).astype(np.float32)
+
+
+def measure_proxy(
+    folder: Path, step: int, model: BagOfWords, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> None:
+    """Record the probe of a bag of words, as a tracer records a model's."""
+    probes = [model.probe(source, target) for source, target in zip(sources, targets, strict=True)]
+    mask = to_rows([np.ones_like(probe) for probe in probes]).astype(bool)
+    _write(folder / f"{step}.npz", Trace(step, {"lexical_probe": to_rows(probes)}, mask, {}))
+
+
+def _write(path: Path, trace: Trace) -> None:
+    """Write a trace, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Any] = {f"scores {name}": values for name, values in trace.scores.items()}
+    arrays |= {f"performance {name}": np.array(value) for name, value in trace.performance.items()}
+    unfinished = path.with_suffix(".part.npz")
+    np.savez_compressed(unfinished, step=np.array(trace.step), mask=trace.mask, **arrays)
+    unfinished.replace(path)
+
+
+def read_trace(path: Path) -> Trace:
+    """Read what was recorded at one step."""
+    with np.load(path) as file:
+        named = {name: file[name] for name in file.files}
+    split: dict[str, dict[str, Any]] = {"scores": {}, "performance": {}}
+    for name, values in named.items():
+        kind, _, rest = name.partition(" ")
+        if kind in split:
+            split[kind][rest] = values if kind == "scores" else float(values)
+    return Trace(int(named["step"]), split["scores"], named["mask"], split["performance"])
+
+
+def read_traces(folder: Path) -> list[Trace]:
+    """Read all steps of a run, in order; without the best, which is one of them."""
+    return sorted(
+        (read_trace(path) for path in folder.glob("[0-9]*.npz") if ".part" not in path.name),
+        key=lambda trace: trace.step,
+    )
+
+
+class Traced:
+    """A run that was traced: its steps, and the best of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def traces(self) -> list[Trace]:
+        return read_traces(self.folder)
+
+    @cached_property
+    def best(self) -> Trace:
+        return read_trace(self.folder / f"{BEST}.npz")
+
+    @property
+    def steps(self) -> list[int]:
+        return [trace.step for trace in self.traces]
+
+    def performance(self, name: str) -> list[float]:
+        """Give how good the model was, step by step."""
+        return [trace.performance[name] for trace in self.traces]

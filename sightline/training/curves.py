@@ -1,0 +1,79 @@
+"""The curves of a run that a recorder watched: when attention forms, and whether it follows what it is compared with.
+
+The record is the file that `AttentionRecorder` writes, in `sightline.training.train` or in transformers' Trainer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from sightline.errors import InputError
+from sightline.view.plots import draw_plot
+
+Record = Sequence[Mapping[str, Any]]
+AGREEMENT, CHANCE = "agreement with ", " by chance"
+FORMED = 0.5
+
+
+def read_record(path: str | Path) -> list[dict[str, Any]]:
+    """Read what a recorder wrote, step by step; a last line that was cut off is left out."""
+    if not Path(path).is_file():
+        raise InputError(f"There is no record {path}: an AttentionRecorder writes it while a model is trained.")
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    record = [json.loads(line) for line in lines if line.endswith("}")]
+    if not record:
+        raise InputError(f"The record {path} has no step yet.")
+    return record
+
+
+def forming_step(record: Record, layer: int = -1) -> int | None:
+    """Give the first step at which a layer's entropy has fallen at least half way to its least; None if it never fell.
+
+    By default of the last layer.
+    """
+    entropies = [step["entropy"][layer] for step in record]
+    fall = entropies[0] - min(entropies)
+    if fall <= 0:
+        return None
+    bound = entropies[0] - FORMED * fall
+    return next(step["step"] for step, entropy in zip(record, entropies, strict=True) if entropy <= bound)
+
+
+def plot_record(record: Record) -> list[dict[str, Any]]:
+    """Give the curves as plots: the entropy of every layer, and its agreement with each method beside chance."""
+    steps = [step["step"] for step in record]
+    layers = range(len(record[0]["entropy"]))
+
+    def series(key: str, name: str) -> list[dict[str, Any]]:
+        return [{"name": f"{name} {n}", "x": steps, "y": [step[key][n] for step in record]} for n in layers]
+
+    formed = forming_step(record)
+    note = "Attention has not formed." if formed is None else f"The last layer's attention forms by step {formed}."
+    plots = [_plot("Entropy of attention", "nats", note, series("entropy", "layer"))]
+    for key in record[0]:
+        if key.startswith(AGREEMENT) and not key.endswith(CHANCE):
+            chance = [{"name": "by chance", "x": steps, "y": [step[key + CHANCE][-1] for step in record]}]
+            note = "The share of outputs whose highest weight is among the highest 5% of the method's scores."
+            plots.append(_plot(f"Attention: {key}", "share", note, series(key, "layer") + chance))
+    return plots
+
+
+def render_record(path: str | Path) -> str:
+    """Draw the curves of a record as a page that needs no network and no script."""
+    figures = [
+        f"<figure>{draw_plot(plot)}<figcaption>{escape(plot['note'])}</figcaption></figure>"
+        for plot in plot_record(read_record(path))
+    ]
+    template = Template((files("sightline.view") / "report.html").read_text(encoding="utf-8"))
+    return template.substitute(title="How attention learned", body="\n".join(figures))
+
+
+def _plot(title: str, unit: str, note: str, series: list[dict[str, Any]]) -> dict[str, Any]:
+    axes = {"x": {"label": "step"}, "y": {"label": unit}}
+    return {"kind": "lines", "title": title, "note": note, "series": series} | axes

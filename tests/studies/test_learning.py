@@ -1,0 +1,205 @@
+"""The study of how attention learns: its parts against their definitions, and the whole of it at the least size."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sightline.data.tasks import copying
+from sightline.measures import agreement
+from sightline.studies.learning import QUICK, STUDY, count_words, sample_pairs
+from sightline.studies.learning_copying import ToySettings, learned, tasks
+from sightline.studies.learning_text import build_recipe, checkpoints, compare_runs
+from sightline.studies.learning_toys import (
+    CopySettings,
+    KeywordSettings,
+    build_copier,
+    build_finder,
+    combine_heads,
+    draw_head,
+    judge_head,
+    measure_log_odds,
+    train_copying,
+)
+from sightline.studies.learning_traces import Trace, Traced, read_trace, read_traces, to_rows
+from sightline.studies.learning_traces import _write as write_trace
+from sightline.studies.running import run_study
+from sightline.studies.study import Study
+
+KEYWORD = KeywordSettings(width=8, length=9, words=12, batch=4, steps=4, every=2, test_examples=20)
+TOYS = ToySettings(
+    length=4,
+    words=6,
+    seeds=2,
+    copy=CopySettings(width=8, batch=4, steps=4, every=2, test_examples=8),
+    keyword=KEYWORD,
+    heads=3,
+    head_seeds=2,
+    wanted_heads=2,
+    candidates=3,
+)
+TINY = replace(
+    QUICK,
+    classify=replace(QUICK.classify, width=8, embedding_width=8, steps=60, measured=10, train_sentences=400),
+    translate=replace(
+        QUICK.translate,
+        width=8,
+        vocabulary=300,
+        steps=60,
+        measured=8,
+        train_sentences=1200,
+        bleu_sentences=2,
+    ),
+    toys=TOYS,
+    widths=(16, 64),
+)
+
+
+# The toys
+
+
+def test_heads_are_what_their_seeds_draw() -> None:
+    model = build_copier(6, 8, seed=3, heads=[5, 9])
+    weight = model.model.decoder.attention.query.weight
+    torch.testing.assert_close(weight, torch.cat([draw_head(5, 8), draw_head(9, 8)]))
+    assert draw_head(5, 8).abs().max() <= 8**-0.5
+
+
+def test_a_run_is_determined_by_its_seeds() -> None:
+    settings = CopySettings(width=8, batch=4, steps=4, every=2, test_examples=8)
+    first, again, other = (train_copying(copying(4, 6), 6, settings, seed, [1]) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert first["step"] == [0, 2, 4]
+
+
+def test_a_small_task_is_learned_and_ends_early() -> None:
+    settings = CopySettings(width=24, batch=32, steps=400, every=25, learning_rate=0.01, test_examples=64)
+    curve = train_copying(copying(3, 6), 6, settings, seed=0)
+    assert curve["accuracy"][-1] > 0.95
+    assert learned([curve]) == "1 of 1 learn"
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "kind"), [((0.99, 0.96), "good"), ((0.5, 0.1), "bad"), ((0.99, 0.5), None), ((0.7, 0.7), None)]
+)
+def test_good_and_bad_heads(accuracies: tuple[float, float], kind: str | None) -> None:
+    assert judge_head([{"step": [0, 1], "accuracy": [0.0, value]} for value in accuracies]) == kind
+
+
+def test_heads_are_combined_from_the_pool() -> None:
+    pool = {"good": [100], "bad": list(range(10))}
+    bad = combine_heads("bad", pool, 8, seed=1)
+    assert bad is not None
+    assert set(bad) <= set(pool["bad"])
+    assert len(set(bad)) == 8
+    one_good = combine_heads("one good", pool, 8, seed=1)
+    assert one_good is not None
+    assert one_good.count(100) == 1
+    assert len(one_good) == 8
+    assert combine_heads("one good", {"good": [], "bad": [1, 2]}, 8, seed=1) is None
+    assert combine_heads("bad", {"good": [1], "bad": []}, 8, seed=1) is None
+
+
+def test_the_log_odds_are_those_of_single_positions() -> None:
+    """Eq. 22: gamma_l is the log-odds of the label if position l alone were attended to."""
+    model = build_finder(KEYWORD, seed=0)
+    texts = np.array([[3, 0, 4, 5, 6], [1, 2, 3, 4, 5], [1, 2, 3, 0, 4]])
+    labels, positions = np.array([1, 0, 1]), np.array([1, -1, 3])
+    found = measure_log_odds(model, texts, labels, positions)
+    states = model.encoder(torch.from_numpy(texts[:1] + 2))[0][0]
+    odds = (model.out_proj(states) @ torch.tensor([-1.0, 1.0])).detach().numpy()
+    expected = {"keyword": odds[1], "one behind": odds[2], "mean": odds.mean(), "last": odds[-1]}
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, abs=1e-6), "the third text's keyword stands too near to the end"
+
+
+# Text
+
+
+def test_the_checkpoints_are_the_papers() -> None:
+    assert checkpoints("classify", 600) == [0, 10, 50, 100, 150, 200, 250, 500, 600]
+    assert checkpoints("translate", 6000) == [0, 50, 100, 500, 1000, 1500, 3500, 5500, 6000]
+
+
+def test_roles_differ_in_what_they_should() -> None:
+    first, frozen = (build_recipe("classify", "sst", QUICK.classify, role, None) for role in ("first", "frozen"))
+    assert frozen["model"].pop("trained") == "attention"
+    assert first["model"].pop("trained") == "all"
+    assert first["seed"] != frozen.pop("seed")
+    del first["seed"]
+    assert first == frozen
+    assert build_recipe("translate", "multi30k", QUICK.translate, "uniform", None)["model"]["attention"] == "uniform"
+
+
+def test_traces_come_back(tmp_path: Path) -> None:
+    scores = to_rows([np.array([[0.25, 0.75]]), np.array([[0.5, 0.2, 0.3]])])
+    trace = Trace(50, {"attention": scores}, scores > 0, {"accuracy": 12.5})
+    write_trace(tmp_path / "50.npz", trace)
+    write_trace(tmp_path / "best.npz", trace)
+    (found,) = read_traces(tmp_path)
+    assert found.step == read_trace(tmp_path / "best.npz").step == 50
+    np.testing.assert_array_equal(found.scores["attention"], scores)
+    assert found.performance == {"accuracy": 12.5}
+
+
+def test_runs_are_compared_as_the_paper_does(tmp_path: Path) -> None:
+    """Maximised over checkpoints, from the first run's best; xi at the first step that agrees strictly more."""
+    rng = np.random.default_rng(0)
+    mask = np.ones((30, 40), dtype=bool)
+    drawn = {
+        role: [rng.random((30, 40)).astype(np.float32) for _ in range(3)]
+        for role in ("first", "second", "uniform", "proxy", "frozen", "probe")
+    }
+    drawn["second"][2] = drawn["first"][1]  # in the end, the second run's attention is the first's
+    runs = {}
+    for role in ("first", "second", "uniform", "proxy", "frozen"):
+        name = "lexical_probe" if role in ("uniform", "proxy") else "attention"
+        for number, step in enumerate((0, 10, 50)):
+            scores = {name: drawn[role][number], "lexical_probe": drawn["probe"][number]}
+            if name == "lexical_probe":
+                scores = {name: drawn[role][number]}
+            write_trace(tmp_path / role / f"{step}.npz", Trace(step, scores, mask, {"accuracy": 50.0 + number}))
+        best = {"attention": drawn["first"][1], "word_saliency": drawn["first"][2], "lexical_probe": drawn["probe"][0]}
+        write_trace(tmp_path / role / "best.npz", Trace(10, best, mask, {"accuracy": 51.0}))
+        runs[role] = Traced(tmp_path / role)
+    figures = compare_runs(runs, "classify")
+    curve = [100 * np.mean(agreement(drawn["first"][1], v)) for v in drawn["uniform"]]
+    assert figures["agreement"]["columns"]["α, β uf"] == pytest.approx(max(curve))
+    assert figures["agreement"]["steps"]["α, β uf"] == (0, 10, 50)[int(np.argmax(curve))]
+    assert figures["agreement"]["own curve"]["value"][-1] == 100
+    value, reached = figures["agreement"]["xi accuracy"]["α, β uf"]
+    assert reached
+    assert value in (50.0, 51.0, 52.0)
+    assert figures["agreement"]["columns"]["α, α fr"] < 30
+    assert figures["alpha step"] == 10
+
+
+# The whole
+
+
+def test_count_tables_are_in_the_words_order() -> None:
+    task, words = tasks(TOYS)["mixture"]
+    counts = count_words(sample_pairs(task), words)
+    assert (counts[:4, 4:] == 0).all()
+    assert counts.sum() == pytest.approx(200 * 4)
+
+
+def test_the_whole_study_on_generated_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.studies.running._find_data", lambda data: None)
+    study = replace(STUDY, presets={"quick": TINY})
+    assert isinstance(study, Study)
+    result = run_study(study, "quick", output=tmp_path / "out", quiet=True)
+    verdicts = {claim["id"]: claim["verdict"] for claim in result.claims}
+    assert len(verdicts) == 13
+    assert verdicts["6-counts"] == verdicts["12-identity"] == "holds"
+    assert verdicts["1-agreement"] != "not measured"
+    table = next(table for table in result.document["tables"] if table["where"] == "table 6")
+    assert table["ours"]["generated (translate)"]["ξ*"] is not None
+    page = (tmp_path / "out" / "study.html").read_text()
+    assert "Attention as it forms" in page
+    assert "<script" not in page
+    again = run_study(study, "quick", output=tmp_path / "out", quiet=True)
+    assert again.document["claims"] == result.document["claims"]
