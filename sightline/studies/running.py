@@ -65,7 +65,9 @@ def run_study(
     folder = Path("runs") / f"{study.name}-{preset}" if output is None else Path(output)
     found = _find_data(data)
     _begin(folder, {"study": study.name, "settings": _plain(dataclasses.asdict(settings))})
-    results, seconds = _run_steps(study, settings, found, folder, Console(stderr=True, quiet=quiet, highlight=False))
+    results, seconds = _run_steps(
+        study, settings, found, folder, Console(stderr=True, quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
+    )
     document = _report(study, preset, settings, found, results, seconds)
     write_text(folder / "study.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     write_text(folder / "study.md", render_report_markdown(document))

@@ -12,7 +12,8 @@ plain numbers), a `y` of None is a gap; `scale`, `ticks`, `range`, `low`, `high`
     {"kind": "bars", "groups": ["...", ...], "y": {...}, "series": [{"name": "...", "y": [...], "low": [...], ...}]}
     {"kind": "frames", ...}   heat maps of which one is chosen: see `sightline.view.frames`
 
-A label with line breaks is written in several lines. Series differ in colour (Okabe and Ito's, for any colour vision) and in the form of their marks.
+A label with line breaks is written in several lines.
+Series differ in colour (Okabe and Ito's, for any colour vision) and in the form of their marks.
 """
 
 from __future__ import annotations
