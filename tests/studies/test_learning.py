@@ -9,8 +9,9 @@ import torch
 
 from sightline.data.tasks import copying
 from sightline.measures import agreement
-from sightline.studies.learning import QUICK, STUDY, count_words, sample_pairs
+from sightline.studies.learning import STUDY, count_words, sample_pairs
 from sightline.studies.learning_copying import ToySettings, learned, tasks
+from sightline.studies.learning_settings import QUICK
 from sightline.studies.learning_text import build_recipe, checkpoints, compare_runs
 from sightline.studies.learning_toys import (
     CopySettings,
