@@ -8,7 +8,7 @@ python := .venv/bin/python
 export OMP_WAIT_POLICY := passive
 
 demo: .venv/installed-plot
-	$(python) examples/first_look.py
+	.venv/bin/sightline demo
 
 test: .venv/installed-test
 	OMP_NUM_THREADS=1 $(python) -m pytest -n 2 --dist worksteal

@@ -17,7 +17,7 @@ LANGUAGES = ("en", "es")
 
 def build() -> tuple[Any, Any]:
     """Build a Transformer with random weights and a tokenizer with a token for each language."""
-    tokenizer = train_tokenizer(zoo.CORPUS, 200, 64, LANGUAGES)
+    tokenizer = train_tokenizer(zoo.CORPUS, 200, 256, LANGUAGES)
     torch.manual_seed(0)
     settings = TransformerSettings(encoder_layers=1, decoder_layers=2, width=16, heads=2, feed_forward=32)
     return build_transformer(settings, tokenizer), tokenizer

@@ -13,8 +13,6 @@ from sightline.models.loaded import LoadedModel
 from sightline.scores import Score
 from sightline.ways import Choice
 
-SMOOTHGRAD_SAMPLES = 30  # as Ding et al. (2019)
-
 
 @dataclass(frozen=True)
 class Compared:
@@ -25,10 +23,8 @@ class Compared:
     error_rates: Mapping[str, Score]
 
 
-def compare_methods(
-    model: LoadedModel, gold: Sequence[GoldSet], smoothgrad: int = SMOOTHGRAD_SAMPLES
-) -> Iterator[Compared]:
-    """Align the gold pairs by attention, by norms and by SmoothGrad saliency, and score each.
+def compare_methods(model: LoadedModel, gold: Sequence[GoldSet], smoothgrad: int) -> Iterator[Compared]:
+    """Align the gold pairs by attention, by norms and by saliency over so many SmoothGrad samples, and score each.
 
     The layer and reading of the first two are chosen without gold (`sightline.choosing`); saliency has none. A model
     that translates both ways is read both ways.
@@ -36,7 +32,7 @@ def compare_methods(
     methods: dict[str, dict[str, Any]] = {
         "attention": {"method": "attention"},
         "norms": {"method": "norms"},
-        "SmoothGrad saliency": {"method": "word_saliency", "smoothgrad": smoothgrad},
+        f"saliency, {smoothgrad} SmoothGrad samples": {"method": "word_saliency", "smoothgrad": smoothgrad},
     }
     for name, options in methods.items():
         choices: list[Choice] = []

@@ -13,6 +13,7 @@ from sightline.view import html
 from sightline.view.html import render_fragment, render_page
 from sightline.view.labels import visible
 from sightline.view.packing import Packed
+from sightline.view.tables import PageTable
 
 EVIL = [
     "<script>alert(1)</script>",
@@ -189,3 +190,11 @@ def test_many_pictures_share_the_room_of_a_page(monkeypatch):
     attribution = build("abcd", "xy", axes={"layer": 8})  # 64 scores
     assert "To keep this small" not in render_page([attribution], "t")
     assert render_page([attribution] * 2, "t").count("the mean over the 8 positions of layer") == 2
+
+
+def test_tables_stand_above_the_pictures_and_are_escaped():
+    table = PageTable("A <title>", ("na<me",), [("<script>alert(1)</script>",)], "a note & more")
+    page = render_page([cat()], "t", [table])
+    assert "<script>alert(1)" not in page
+    assert page.index("alert(1)") < page.index("<figure")
+    assert "a note &amp; more" in page
