@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sightline.attend.watch import watch
     from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
     from sightline.calibrating import calibrate
+    from sightline.faithfulness import measure_faithfulness
     from sightline.models.loading import load
     from sightline.streaming import AlignedWord, AlignmentStreamer, stream_translation
     from sightline.training import train
@@ -37,6 +38,7 @@ __all__ = [
     "explain_choice",
     "load",
     "load_attributions",
+    "measure_faithfulness",
     "save_attributions",
     "score",
     "stream_translation",
@@ -65,6 +67,7 @@ _HOME = {
     "AlignmentStreamer": "sightline.streaming",
     "stream_translation": "sightline.streaming",
     "Alignment": "sightline.alignment.links",
+    "measure_faithfulness": "sightline.faithfulness",
     "score": "sightline.alignment.error_rate",
 }
 # What has a longer name at home.

@@ -33,6 +33,7 @@ COMMANDS = (
     "translate",
     "tags",
     "train",
+    "faithfulness",
     "study",
     "methods",
     "models",
