@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sightline.attend.calibration import Calibration, CalibrationSettings, LayerShape
+from sightline.attend.calibration import Calibration, CalibrationSettings, LayerShape, layer_input
 from sightline.attend.watch import watch
 from sightline.errors import InputError, unknown_name
 from sightline.models.loaded import LoadedModel
@@ -75,6 +75,6 @@ def _find_shapes(model: LoadedModel) -> list[LayerShape]:
 
 def _keep_states(states: dict[nn.Module, Tensor]) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
     def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        states[layer] = args[0] if args else kwargs["hidden_states"]
+        states[layer] = layer_input(args, kwargs)
 
     return keep

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -220,13 +220,9 @@ class Calibration(nn.Module):
             layer.register_forward_pre_hook(self._keep_states, with_kwargs=True)
 
     @property
-    def _by_number(self) -> list[LayerCalibration]:
-        return [layer for layer in self.layers if isinstance(layer, LayerCalibration)]
-
-    @property
     def mask_parameters(self) -> list[nn.Parameter]:
         """List the parameters that only the mask's own loss trains: W^Q and W^K."""
-        return [p for layer in self._by_number for part in (layer.query, layer.key) for p in part.parameters()]
+        return [parameter for name, parameter in self.named_parameters() if ".gate_" not in name]
 
     def set_progress(self, share: float) -> None:
         """Anneal, when this share of all steps is done: gamma = exp(-1.5 share)."""
@@ -254,12 +250,15 @@ class Calibration(nn.Module):
         if settings.fusion == "fixed":
             joined = weights + settings.ratio * calibrated
         else:
-            gate = self._by_number[number].share_of_original
+            gate = self._layer(number).share_of_original
             share = self.gamma if settings.fusion == "anneal" else gate(call.queries)
             joined = share * weights + (1 - share) * calibrated
         if settings.renormalize == "sum":
             return joined / joined.sum(-1, keepdim=True).clamp(min=torch.finfo(joined.dtype).tiny)
         return softmax(joined, call.mask) if settings.renormalize == "softmax" else joined
+
+    def _layer(self, number: int) -> LayerCalibration:
+        return cast(LayerCalibration, self.layers[number])
 
     # Hooks
 
@@ -267,6 +266,8 @@ class Calibration(nn.Module):
         running = self._how()
         if running is not None and running.way == "original":
             return
+        if decoder.training and getattr(decoder, "gradient_checkpointing", False):  # layers would run outside of here
+            raise InputError("Calibrated attention cannot be computed twice: switch gradient checkpointing off.")
         model, layers = self._attached
         encoded = kwargs.get("encoder_hidden_states")
         if encoded is None:
@@ -279,7 +280,7 @@ class Calibration(nn.Module):
     def _keep_states(self, _layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         current = _decoder_pass.get()
         if current is not None:
-            current.states = args[0] if args else kwargs["hidden_states"]
+            current.states = layer_input(args, kwargs)
 
     def _end_pass(self, decoder: nn.Module, *_: Any) -> None:
         current = _decoder_pass.get()
@@ -297,11 +298,16 @@ class Calibration(nn.Module):
         assert current.states is not None
         number = next(i for i, layer in enumerate(self._attached[1]) if layer is call.layer)
         perturbed = running is not None and running.way == "perturbed"
-        mask = self._by_number[number].mask(current.states, current.encoded, call.mask, trained=perturbed)
+        mask = self._layer(number).mask(current.states, current.encoded, call.mask, trained=perturbed)
         if running is not None:
             mask = running.change(mask) if running.change is not None else mask
             running.masks.add(call, mask)
         return perturb(weights, mask, call.mask) if perturbed else self.fuse(number, weights, mask, call)
+
+
+def layer_input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Float[Tensor, "batch target state_width"]:
+    """Find the decoder's states among what an attention layer is called with: they come first."""
+    return args[0] if args else kwargs["hidden_states"]
 
 
 def perturb(weights: Weights, mask: Mask, real: Bool[Tensor, "#batch #head #target source"] | None) -> Weights:

@@ -166,6 +166,7 @@ def attend(
     for one in watches:
         if one.change and one.change.mask:
             mask = one.change.mask(call)
+            call = replace(call, mask=mask)
         if one.change and one.change.values:
             values = one.change.values(call)
         if one.change and one.change.projection:

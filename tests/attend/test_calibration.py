@@ -18,7 +18,7 @@ from torch import Tensor
 
 import sightline
 from sightline.attend.calibration import CalibrationSettings, perturb
-from sightline.attend.watch import Call, watch
+from sightline.attend.watch import Call, Change, watch
 from sightline.models.loaded import LoadedModel
 
 FUSIONS = ("fixed", "anneal", "gate")
@@ -283,6 +283,27 @@ def test_a_decoder_that_fails_leaves_nothing_behind() -> None:
         twin.run(batch)
     assert twin.module.config._attn_implementation == implementation
     torch.testing.assert_close(logits_of(twin, batch), expected)
+
+
+def test_what_is_hidden_gets_no_weight_from_a_softmax() -> None:
+    twin = twin_of("marian", renormalize="softmax")
+    batch = batch_of(twin)
+    layers = [layer.module for layer in twin.layers("cross")]
+    seen_positions = batch.mask.clone()
+    seen_positions[:, 1] = False
+    hide = Change(mask=lambda call: seen_positions[:, None, None])
+    with torch.no_grad(), watch(twin.module, layers, change=hide) as seen:
+        twin.run(batch)
+    for layer in layers:
+        assert float(seen[layer].weights[..., 1].abs().max()) == 0
+        torch.testing.assert_close(seen[layer].weights.sum(-1), torch.ones(seen[layer].weights.shape[:3]))
+
+
+def test_recomputed_layers_are_refused() -> None:
+    twin = twin_of("marian")
+    twin.module.gradient_checkpointing_enable()
+    with pytest.raises(sightline.InputError, match="gradient checkpointing"):
+        twin.module.train()(**twin.inputs(batch_of(twin)))
 
 
 def test_changed_weights_are_noticed_where_keys_are_remembered() -> None:
