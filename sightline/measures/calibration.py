@@ -39,7 +39,7 @@ def entropy_change(original: Rows, calibrated: Rows, mask: Mask | None = None) -
     return entropy(normalize(calibrated, mask), mask) - entropy(normalize(original, mask), mask)
 
 
-def by_entropy(values: PerRow, original: Rows, edges: Sequence[float], mask: Mask | None = None) -> list[Summary]:
+def by_entropy(values: PerRow, original: Rows, edges: Sequence[float | int], mask: Mask | None = None) -> list[Summary]:
     """Summarise a measure of rows by the entropy of their original weights, in bins [edge, next edge) (figure 7)."""
     if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)):
         raise InputError(f"The edges of the bins are {list(edges)}: give two or more, from the lowest to the highest.")
@@ -80,7 +80,7 @@ def measure_calibration(
     return CalibrationFigures(
         divergence=_by_layer([calibration_divergence(a, b) for a, b in pairs]),
         entropy_change=_by_layer([entropy_change(a, b) for a, b in pairs]),
-        mask=1 - _by_layer([one.scores.mean(-1) for one in masks]),
+        mask=1 - _by_layer([one.scores.mean(-1, dtype=np.float64) for one in masks]),
         tau_of_weights=_by_layer([_tau(a, b) for a, b in zip(original, importance, strict=True)]),
         tau_of_masks=_by_layer([_tau(a, b) for a, b in zip(masks, importance, strict=True)]),
     )

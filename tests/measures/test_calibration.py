@@ -18,7 +18,7 @@ LAYERS, HEADS, TARGET, SOURCE = 2, 3, 4, 5
 
 
 def tokens(count: int) -> Tokens:
-    return Tokens(tuple(f"t{i}" for i in range(count)), tuple(range(count)))
+    return Tokens(("t",) * count, (None,) * count)
 
 
 def attribution(scores: np.ndarray, axes: tuple[str, ...] = ("layer", "head"), target: int = TARGET) -> Attribution:
@@ -79,11 +79,11 @@ def test_figures_by_layer_against_loops() -> None:
                     after = c[layer, h, t] / c[layer, h, t].sum()
                     divergences.append(jensenshannon(a[layer, h, t], after) ** 2)
                     changes.append(scipy_entropy(after) - scipy_entropy(a[layer, h, t]))
-        assert figures.divergence[layer] == pytest.approx(np.mean(divergences))
-        assert figures.entropy_change[layer] == pytest.approx(np.mean(changes))
-        assert figures.tau_of_weights[layer] == pytest.approx(np.mean(taus))
-        assert figures.tau_of_masks[layer] == pytest.approx(np.mean(mask_taus))
-        assert figures.mask[layer] == pytest.approx(np.mean([m[layer] for m in masks]))
+        assert figures.divergence[layer] == pytest.approx(np.mean(divergences), rel=1e-4)
+        assert figures.entropy_change[layer] == pytest.approx(np.mean(changes), rel=1e-4)
+        assert figures.tau_of_weights[layer] == pytest.approx(np.mean(taus), rel=1e-4)
+        assert figures.tau_of_masks[layer] == pytest.approx(np.mean(mask_taus), rel=1e-4)
+        assert figures.mask[layer] == pytest.approx(np.mean([m[layer] for m in masks]), rel=1e-4)
 
 
 def test_layers_and_heads_must_be_there() -> None:

@@ -32,7 +32,7 @@ from sightline.training.recipe import read_recipe
 from sightline.training.run import prepare_run
 
 folder = Path({folder!r})
-changed = recipe(model={{"dropout": 0.0}})
+changed = recipe(model={{"dropout": 0.0}}) | {{"calibration": {calibration!r}}}
 run = prepare_run(read_recipe(changed), folder / "gradients", quiet=True)
 assert run.accelerator.num_processes == 2
 for count in (21, 1):
@@ -46,14 +46,17 @@ train(changed, output=folder / "trained", quiet=True)
 
 
 @pytest.mark.slow
-def test_two_processes_have_the_gradients_and_the_run_of_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("calibration", [None, {"fusion": "gate"}], ids=["plain", "calibrated"])
+def test_two_processes_have_the_gradients_and_the_run_of_one(calibration: dict | None, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM.format(tests=str(Path(__file__).parents[1]), folder=str(tmp_path)))
+    tests = str(Path(__file__).parents[1])
+    program.write_text(PROGRAM.format(tests=tests, folder=str(tmp_path), calibration=calibration))
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run(launch, check=True, env=environment, timeout=250)
 
-    run = prepare_run(read_recipe(recipe(**STILL)), tmp_path / "alone", quiet=True)
+    alone = recipe(**STILL) | {"calibration": calibration}
+    run = prepare_run(read_recipe(alone), tmp_path / "alone", quiet=True)
     for count in (21, 1):  # the second leaves one process without a sentence
         compute_gradients(run, np.arange(count))
         gradients = load_file(tmp_path / f"gradients-{count}.safetensors")
@@ -63,7 +66,7 @@ def test_two_processes_have_the_gradients_and_the_run_of_one(tmp_path: Path) -> 
         run.optimizer.zero_grad()
 
     # Not the weights: Adam makes full steps of gradients that are nothing but rounding.
-    train(recipe(**STILL), output=tmp_path / "whole", quiet=True)
+    train(alone, output=tmp_path / "whole", quiet=True)
     losses = [_losses(tmp_path / name) for name in ("trained", "whole")]
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
 
