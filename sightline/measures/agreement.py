@@ -37,7 +37,9 @@ def random_agreement(u: Rows, v: Rows, seed: int, mask: Mask | None = None) -> P
     return _agreement(u, _shuffled(v, mask, np.random.default_rng(seed)), mask)
 
 
-def contextualize(value: float, agreements: Sequence[float], performances: Sequence[float]) -> tuple[float, bool]:
+def contextualize(
+    value: float, agreements: Sequence[float | int], performances: Sequence[float | int]
+) -> tuple[float | int, bool]:
     """Say how good a model is whose attention agrees with that of a trained one more than `value` (xi, eq. 11).
 
     The sequences go over the checkpoints of a second run: the agreement of its attention with the first run's, and its

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -48,7 +48,8 @@ class ToySettings:
     """The good and the bad initialisations that the pool should have."""
     candidates: int
     """The initialisations that are tried for it, at most."""
-    merges: tuple[str, ...] = ("sum",)
+    merges: tuple[Literal["sum", "mean"], ...] = ("sum",)
+    """The ways in which heads become one: the paper sums them (eq. 21), its released code averages."""
 
 
 def build_toy_steps(settings: ToySettings) -> list[Step]:
@@ -84,7 +85,7 @@ def _copy(work: Work, settings: ToySettings, name: str) -> list[Curve]:
     return curves
 
 
-def _find_keyword(work: Work, settings: ToySettings) -> list[dict[str, list[float]]]:
+def _find_keyword(work: Work, settings: ToySettings) -> list[Curve]:
     return [
         work.keep(f"seed {seed}", lambda seed=seed: train_keyword(settings.keyword, seed))  # type: ignore[misc]
         for seed in range(settings.seeds)
@@ -218,7 +219,7 @@ def judge_log_odds(results: Results) -> Finding | None:
     )
 
 
-def mean_log_odds(results: Results) -> dict[str, list[float]]:
+def mean_log_odds(results: Results) -> Curve:
     """Average the curves of the keyword task over its seeds."""
     runs = results["toy keyword"]
     return {name: np.mean([run[name] for run in runs], axis=0).tolist() for name in runs[0]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sightline.studies.learning_copying import ToySettings
 from sightline.studies.learning_text import TextSettings
@@ -99,8 +99,7 @@ STANDARD = LearningSettings(
         heads=8,
         head_seeds=3,
         wanted_heads=8,
-        candidates=60,
-        merges=("sum", "mean"),
+        candidates=40,
     ),
 )
 PAPER = LearningSettings(
@@ -131,5 +130,5 @@ PAPER = LearningSettings(
         measured=1014,
         bleu_sentences=1014,
     ),
-    toys=STANDARD.toys,
+    toys=replace(STANDARD.toys, candidates=200, merges=("sum", "mean")),
 )

@@ -176,14 +176,15 @@ def _measure_set(work: Work, task: Task, name: str, settings: TextSettings, data
     return work.keep(
         "figures",
         lambda: (
-            {part: compare_runs(_runs(work.folder, part, roles), task) for part in examples}
+            {part: compare_runs(_runs(work.folder, part, roles)) for part in examples}
             | {"frames": attention_frames(work.folder, task, examples["validation"])}
         ),
     )
 
 
 def _runs(folder: Path, part: str, roles: Iterable[str]) -> dict[str, Traced]:
-    return {role: Traced(folder / "traces" / role / part) for role in [*roles, "proxy"]}
+    found = {role: Traced(folder / "traces" / role / part) for role in [*roles, "proxy"]}
+    return {role: run for role, run in found.items() if run.folder.is_dir()}
 
 
 def _train(
@@ -203,16 +204,13 @@ def _train(
         "frozen": (("attention",), ()),
         "linear": ((), ("lexical_probe", "best_attention")),
     }[role]
+    # The optimal attention costs as much as a whole run: once, at the end.
+    steps = [settings.steps] if role == "linear" else checkpoints(task, settings.steps)
+    bleu_sentences = settings.bleu_sentences if role == "second" else 0
     tracers = [
-        Tracer(
-            work.folder / "traces" / role / part,
-            pairs,
-            checkpoints(task, settings.steps),
-            methods,
-            at_best,
-            settings.bleu_sentences if role == "second" else 0,
-        )
+        Tracer(work.folder / "traces" / role / part, pairs, steps, methods, at_best, bleu_sentences)
         for part, pairs in examples.items()
+        if part == "validation" or role != "linear"
     ]
     result = train(
         build_recipe(task, name, settings, role, data),
@@ -269,7 +267,7 @@ def _lists(ragged: Ragged) -> list[list[int]]:
 # Comparing
 
 
-def compare_runs(runs: Mapping[str, Traced], task: Task) -> dict[str, Any]:
+def compare_runs(runs: Mapping[str, Traced]) -> dict[str, Any]:
     """Give all agreements of a set, by either metric, with the steps that were chosen, and xi.
 
     A(alpha, .), A(beta^uf, beta^px), A(Delta, beta^uf) as in the paper's table 2.
@@ -291,7 +289,7 @@ def compare_runs(runs: Mapping[str, Traced], task: Task) -> dict[str, Any]:
             reached = {column: contextualize(max(curve), own, performances) for column, (_, curve) in pairs.items()}
             figures[name][f"xi {kind}"] = {column: list(value) for column, value in reached.items()}
             figures[name][f"xi {kind}"]["final"] = [performances[-1], True]
-    if task == "translate":
+    if "linear" in runs:
         linear = runs["linear"].best
         figures["optimal"] = {
             name: _mean(measure, linear, "best_attention", linear, "lexical_probe") for name, measure in METRICS.items()

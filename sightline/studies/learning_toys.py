@@ -57,7 +57,8 @@ class KeywordSettings:
     test_examples: int = 512
 
 
-Curve = dict[str, list[float]]
+Curve = dict[str, list[float | int]]
+"""Values by name, and the steps that they were measured at."""
 
 
 def train_copying(
@@ -168,7 +169,7 @@ def combine_heads(scenario: str, pool: dict[str, list[int]], count: int, seed: i
     return heads
 
 
-def train_keyword(settings: KeywordSettings, seed: int) -> dict[str, list[float]]:
+def train_keyword(settings: KeywordSettings, seed: int) -> Curve:
     """Train a classifier under uniform attention on the keyword task; give the four log-odds by step, and accuracy.
 
     gamma_l = W' h_l (eq. 22) at the keyword, one behind it, at the last position, and its mean over all (eq. 23-25),
@@ -181,7 +182,7 @@ def train_keyword(settings: KeywordSettings, seed: int) -> dict[str, list[float]
         generator, examples, settings.length, settings.words
     )
     test = draw(np.random.default_rng(TEST_SEED), settings.test_examples)
-    curve: dict[str, list[float]] = {"step": []}
+    curve: Curve = {"step": []}
     for step in range(settings.steps + 1):
         if step % settings.every == 0:
             curve["step"].append(step)

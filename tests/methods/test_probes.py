@@ -68,11 +68,13 @@ def test_one_state_in_place_of_the_context(name: str) -> None:
         torch.testing.assert_close(scores[..., position] * real, expected * real, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize("attention", ["learned", "uniform"])
 @pytest.mark.parametrize("merge", ["sum", "mean"])
-def test_all_heads_attend_to_the_one_state(merge: str) -> None:
+def test_all_heads_attend_to_the_one_state(merge: str, attention: str) -> None:
     torch.manual_seed(0)
     tokenizer = zoo.marian_tokenizer()
-    module = build_lstm(LstmSettings(width=8, heads=3, merge=merge, combination="linear"), tokenizer).eval()
+    form = LstmSettings(width=8, heads=3, merge=merge, attention=attention, combination="linear")
+    module = build_lstm(form, tokenizer).eval()
     model = sightline.load(module, tokenizer)
     batch = batch_of(model)
     scores = lexical_probe(model, batch, LexicalProbeSettings()).scores

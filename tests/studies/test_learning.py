@@ -166,7 +166,7 @@ def test_runs_are_compared_as_the_paper_does(tmp_path: Path) -> None:
         best = {"attention": drawn["first"][1], "word_saliency": drawn["first"][2], "lexical_probe": drawn["probe"][0]}
         write_trace(tmp_path / role / "best.npz", Trace(10, best, mask, {"accuracy": 51.0}))
         runs[role] = Traced(tmp_path / role)
-    figures = compare_runs(runs, "classify")
+    figures = compare_runs(runs)
     curve = [100 * np.mean(agreement(drawn["first"][1], v)) for v in drawn["uniform"]]
     assert figures["agreement"]["columns"]["α, β uf"] == pytest.approx(max(curve))
     assert figures["agreement"]["steps"]["α, β uf"] == (0, 10, 50)[int(np.argmax(curve))]
