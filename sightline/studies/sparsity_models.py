@@ -53,6 +53,8 @@ class Settings:
     checkpoint_every: int
     learning_rates: tuple[float, float]
     """Of the LSTM and of the Transformer."""
+    attention_rates: tuple[float, float]
+    """Of their attention, times that of the rest; the paper's appendix B has 1 or 10."""
     adversary_steps: int
     adversary_rate: float
     adversary_strength: float
@@ -92,7 +94,9 @@ def _study_set(work: Work, name: str, data: Path | None, settings: Settings) -> 
 
             def measured(encoder: str = encoder, projection: str = projection, number: int = number) -> dict[str, Any]:
                 folder = work.folder / "models" / f"{encoder}-{projection.replace(':', '-')}"
-                recipe = _recipe(work.folder / "texts", settings, encoder, projection, settings.learning_rates[number])
+                recipe = _recipe(work.folder / "texts", settings, encoder, projection)
+                recipe["training"]["learning_rate"] = settings.learning_rates[number]
+                recipe["training"]["attention_rate"] = settings.attention_rates[number]
                 return _measure(train(recipe, output=folder, quiet=True), documents, settings, projection)
 
             models[label] = work.keep(label, measured)
@@ -125,8 +129,8 @@ def _prepare_texts(folder: Path, name: str, data: Path | None, settings: Setting
     return parts
 
 
-def _recipe(texts: Path, settings: Settings, encoder: str, projection: str, learning_rate: float) -> dict[str, Any]:
-    """Write the recipe of a model."""
+def _recipe(texts: Path, settings: Settings, encoder: str, projection: str) -> dict[str, Any]:
+    """Write the recipe of a model, but for its learning rates."""
     return {
         "data": {part: {"labelled": str((texts / f"{part}.jsonl").resolve())} for part in ("train", "dev", "test")}
         | {"max_words": settings.max_words},
@@ -143,7 +147,6 @@ def _recipe(texts: Path, settings: Settings, encoder: str, projection: str, lear
             "steps": settings.steps,
             "batch_texts": 32,
             "batch_tokens": 32 * (settings.max_words + 1),
-            "learning_rate": learning_rate,
             "schedule": "constant",
             "warmup": 0,
             "amsgrad": True,
@@ -163,8 +166,13 @@ def _train_adversary(
 ) -> dict[str, float]:
     """Train an adversary of the model with softmax; give its accuracy and how far its attention is from the base's."""
     base = folder / "models" / f"{encoder}-softmax"
-    recipe = _recipe(folder / "texts", settings, encoder, "softmax", settings.adversary_rate)
-    recipe["training"] |= {"steps": settings.adversary_steps, "checkpoint_every": settings.adversary_steps}
+    recipe = _recipe(folder / "texts", settings, encoder, "softmax")
+    recipe["training"] |= {
+        "steps": settings.adversary_steps,
+        "checkpoint_every": settings.adversary_steps,
+        "learning_rate": settings.adversary_rate,
+        "attention_rate": 10.0,
+    }
     recipe["adversary"] = {
         "of": str(base.resolve()),
         "strength": settings.adversary_strength,

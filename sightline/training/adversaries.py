@@ -6,8 +6,8 @@ The loss of Wiegreffe and Pinter 2019 (section 4), which Meister et al. 2021 (ap
 
 where b is the base model, whose predictions y and attention alpha are given, and a the adversary. The divergence is
 Jensen-Shannon's (in nats, at most log 2), or Kullback and Leibler's KL(alpha_a || alpha_b), which sparse attention of
-the base model makes infinite: there its zeros count as 1e-12. A frozen adversary has the base model's parameters, of
-which only those of attention are trained; an unfrozen one is a new model.
+the base model makes infinite: there its zeros count as 1e-12. A frozen adversary has the base model's parameters but
+for those of attention, which alone are trained; an unfrozen one is a new model.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AdversarySettings:
     """What the divergence of attention counts beside that of predictions."""
     divergence: Literal["jsd", "kl"] = "jsd"
     frozen: bool = False
-    """Start from the base model's parameters, and train those of its attention only."""
+    """Have the base model's parameters, and train only those of attention, from scratch."""
 
 
 def js_divergence(p: Float[Tensor, "*rows position"], q: Float[Tensor, "*rows position"]) -> Float[Tensor, "*rows"]:
@@ -64,9 +64,12 @@ def load_base(settings: AdversarySettings, device: torch.device) -> ClassifierFo
 
 
 def transfer(base: nn.Module, model: ClassifierForSequenceClassification) -> None:
-    """Give a model the base model's parameters, and freeze all but those of attention."""
+    """Give a model the base model's parameters, frozen, but for those of attention."""
+    # Deviation: attention starts anew, since from the base model's own the loss only rises: the distance of predictions
+    # grows at once, the divergence with the square of a step.
+    own = {name: tensor for name, tensor in model.state_dict().items() if name.startswith("attention.")}
     try:
-        model.load_state_dict(base.state_dict())
+        model.load_state_dict(base.state_dict() | own)
     except RuntimeError as error:
         raise InputError("A frozen adversary must have the architecture of its base model: keep `model:`.") from error
     model.requires_grad_(False)

@@ -29,7 +29,7 @@ from sightline.training.checkpoints import Position, explained_write_errors, loa
 from sightline.training.evaluation import Measured
 from sightline.training.interruption import Interruption
 from sightline.training.journal import duration
-from sightline.training.optimization import learning_rate
+from sightline.training.optimization import learning_rate, set_learning_rate
 from sightline.training.recipe import Recipe, read_recipe
 from sightline.training.run import RESULT, Run, prepare_run, versions
 
@@ -132,8 +132,7 @@ def update(run: Run, step: int, rows: Int[np.ndarray, " row"]) -> tuple[torch.Te
     norm = float(accelerator.clip_grad_norm_(run.trained_parameters, settings.clip or math.inf))
     if not math.isfinite(norm) and not _is_skipped(run, counts):
         raise InputError(_explain_not_finite(run, step, counts))
-    for group in run.optimizer.param_groups:
-        group["lr"] = learning_rate(step, settings)
+    set_learning_rate(run.optimizer, learning_rate(step, settings))
     run.optimizer.step()
     run.optimizer.zero_grad()
     return counts, norm

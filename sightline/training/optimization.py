@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.training.recipe import TrainingSettings
 
 
@@ -41,13 +42,25 @@ def learning_rate(step: int, settings: TrainingSettings) -> float:
     return settings.learning_rate * SCHEDULES[settings.schedule](step, settings)
 
 
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give every group of parameters the rate of this step, times its own factor."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group.get("times", 1.0)
+
+
 def build_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
-    """Build AdamW; weights decay, biases and normalisations do not."""
+    """Build AdamW; weights decay, biases, normalisations and a classifier's attention do not."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    is_classifier = isinstance(model, ClassifierForSequenceClassification)
+    attention = {id(parameter) for parameter in model.attention.parameters()} if is_classifier else set()
+    others = [parameter for parameter in trained if id(parameter) not in attention]
     groups = [
-        {"params": [p for p in trained if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": [p for p in others if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in others if p.ndim <= 1], "weight_decay": 0.0},
     ]
+    if is_classifier:
+        of_attention = [parameter for parameter in trained if id(parameter) in attention]
+        groups.append({"params": of_attention, "weight_decay": 0.0, "times": settings.attention_rate})
     return torch.optim.AdamW(
         groups,
         lr=settings.learning_rate,

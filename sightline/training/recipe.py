@@ -106,6 +106,8 @@ class TrainingSettings:
     """Do an update in so many passes, to save memory."""
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     """The highest rate of the schedule."""
+    attention_rate: Annotated[float, Field(gt=0)] = 1.0
+    """What the rate of a classifier's attention is times that of the rest (Meister et al. 2021: 1 or 10)."""
     schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
     warmup: Count = 1000
     """Steps in which the rate rises to its highest."""

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from sightline.training.optimization import SCHEDULES, build_optimizer, learning_rate
+from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification
+from sightline.training.optimization import SCHEDULES, build_optimizer, learning_rate, set_learning_rate
 from sightline.training.recipe import TrainingSettings
 
 
@@ -55,3 +56,18 @@ def test_without_decay_it_is_adam() -> None:
             model(data).pow(2).sum().backward()
             optimizer.step()
     torch.testing.assert_close(ours.weight, theirs.weight)
+
+
+def test_a_classifiers_attention_has_its_own_rate_and_no_decay() -> None:
+    model = ClassifierForSequenceClassification(ClassifierConfig(vocab_size=9, width=4, embedding_width=4))
+    settings = TrainingSettings(steps=1, weight_decay=0.1, learning_rate=0.5, attention_rate=10)
+    optimizer = build_optimizer(model, settings)
+    set_learning_rate(optimizer, 0.5)
+    found = {id(p): (group["lr"], group["weight_decay"]) for group in optimizer.param_groups for p in group["params"]}
+    assert len(found) == len(list(model.parameters()))
+    for name, parameter in model.named_parameters():
+        of_attention = name.startswith("attention.")
+        assert found[id(parameter)] == (
+            5.0 if of_attention else 0.5,
+            0.1 if parameter.ndim > 1 and not of_attention else 0,
+        )
