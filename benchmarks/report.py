@@ -33,6 +33,9 @@ AIMS = (
     ("norms by the full tensor", "512.less memory", ">= 50"),
     ("norms / bare pass", "ours / bare pass", "<= 1.5"),
     ("explain_overhead", "seconds_against_forward", "<= 1.3"),
+    ("startup", "import, s", "<= 0.3"),
+    ("startup", "help, s", "<= 0.5"),
+    ("startup", "first explanation, s", "<= 5"),
     ("training", "ratio", ">= 0.9"),
     ("calibrated training", "calibrated / plain", "<= 2.3"),
     ("calibrated generation", "calibrated / plain", "<= 1.3"),
@@ -109,7 +112,7 @@ def conditions() -> dict[str, str]:
 
 def main() -> None:
     results = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    scripts = sys.argv[1:] or ["methods", "explain_overhead", "training", "alignment"]
+    scripts = sys.argv[1:] or ["methods", "explain_overhead", "startup", "training", "alignment"]
     for script in scripts:
         for name, figures in figures_of(script).items():
             results[name] = {"figures": figures, **conditions()}

@@ -1,5 +1,6 @@
 """Starting is quick: nothing heavy is loaded before it is needed."""
 
+import resource
 import subprocess
 import sys
 
@@ -28,6 +29,21 @@ atexit.register(lambda: os._exit(17) if set(sys.modules) & {set(HEAVY)!r} else N
 """
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "bound"),
+    [("import sightline", 0.3), ("from sightline.cli import main; main(['--help'])", 1.0)],
+)
+def test_starting_takes_little_time(code: str, bound: float) -> None:
+    """Processor time, not time on the clock, and twice the aim for the second: the machine may be busy."""
+    used = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(used) < bound
 
 
 def test_every_public_name_is_there() -> None:

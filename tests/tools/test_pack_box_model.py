@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ def tool() -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where its dataclasses look for their types
     spec.loader.exec_module(module)
     module.SEARCH = {"num_beams": 1, "length_penalty": 1.0, "max_new_tokens": 5}
     module.CHOICE_PAIRS = 3
