@@ -1,0 +1,149 @@
+"""The study of sparse attention: what holds exactly, how its claims are judged, and one run from end to end."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.attend.projections import build_projection
+from sightline.measures import kendall_tau, summarize, support_size
+from sightline.studies.running import run_study
+from sightline.studies.sparsity import STUDY, trend
+from sightline.studies.sparsity_models import projection_name
+
+TINY = dataclasses.replace(
+    STUDY.presets["quick"],
+    train_texts=64,
+    dev_texts=16,
+    test_texts=16,
+    steps=4,
+    checkpoint_every=4,
+    adversary_steps=2,
+    explained=4,
+    erased=3,
+    dispersed=2,
+    lambdas=(0, 0.9),
+    width=8,
+    embedding_width=8,
+)
+
+
+@given(st.lists(st.floats(-3, 3, width=32), min_size=2, max_size=12))
+def test_the_support_shrinks_as_lambda_grows(scores: list[float]) -> None:
+    supports = []
+    for value in (-100, -10, -1, 0, 0.5, 0.9):
+        weights = build_projection(projection_name(value))(torch.tensor(scores, dtype=torch.float64), None).numpy()
+        supports.append(float(support_size(weights)))
+    assert supports == sorted(supports, reverse=True)
+
+
+@pytest.mark.parametrize("length", [2, 5, 30])
+def test_tau_of_one_hot_weights(length: int) -> None:
+    """With one word attended to, only its n - 1 pairs count: tau-b = (2 r - (n - 1)) / sqrt((n - 1) n (n - 1) / 2)."""
+    rng = np.random.default_rng(length)
+    importances = rng.permutation(length).astype(float)
+    weights = np.zeros(length)
+    weights[rng.integers(length)] = 1.0
+    below = (importances < importances[weights.argmax()]).sum()
+    expected = (2 * below - (length - 1)) / math.sqrt((length - 1) * length * (length - 1) / 2)
+    assert kendall_tau(weights, importances) == pytest.approx(expected)
+    assert kendall_tau(weights, importances) == pytest.approx(scipy.stats.kendalltau(weights, importances).statistic)
+
+
+def test_constant_rows_are_skipped_and_counted() -> None:
+    attention = np.array([[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]])
+    summary = summarize(kendall_tau(attention, np.array([[1.0, 2.0]] * 3)))
+    assert summary.defined == 2
+    assert summary.undefined == 1
+    assert summary.mean == pytest.approx(0.0)
+
+
+def _models(**changes: Any) -> dict[str, Any]:
+    """Make up the figures of a data set in which everything is as the paper says."""
+    models: dict[str, Any] = {}
+    for encoder in ("lstm", "transformer"):
+        for place, projection in enumerate(("softmax", "sparsegen:-1", "sparsemax", "sparsegen:0.9")):
+            models[f"{encoder} {projection}"] = {
+                "accuracy": 0.9,
+                "support": [1 - 0.2 * place, 0.1, 9, 0],
+                "tau gradient x": [0.5 - 0.1 * place, 0.1, 9, 0],
+                "tau gradient h": [0.9, 0.1, 9, 0],
+                "tau loo x": [0.4 - 0.1 * place, 0.1, 9, 0],
+                "tau loo h": [0.8, 0.1, 9, 0],
+                "entropy gradient x": [0.9 - 0.1 * place, 0.1, 9, 0],
+                "entropy loo x": [0.7, 0.1, 9, 0],
+                "entropy state": [0.7, 0.1, 9, 0],
+            }
+        models[f"{encoder} frozen"] = {"accuracy": 0.75, "divergence": 0.6}
+        models[f"{encoder} unfrozen"] = {"accuracy": 0.9, "divergence": 0.6}
+    return {"train": 100, "test": 20, "models": models | changes}
+
+
+def _verdicts(results: dict[str, Any]) -> dict[str, bool | None]:
+    findings = {claim.id: claim.judge(results) for claim in STUDY.claims}
+    return {name: None if finding is None else finding.holds for name, finding in findings.items()}
+
+
+def test_claims_hold_where_everything_is_as_the_paper_says() -> None:
+    assert set(_verdicts({"imdb": _models(), "sst": _models()}).values()) == {True}
+
+
+def test_each_claim_can_fail() -> None:
+    worst = {
+        "accuracy": 0.9,
+        "support": [1.0, 0, 9, 0],
+        "tau gradient x": [0.95, 0, 9, 0],
+        "tau gradient h": [0.1, 0, 9, 0],
+        "tau loo x": [0.95, 0, 9, 0],
+        "tau loo h": [0.1, 0, 9, 0],
+        "entropy gradient x": [0.3, 0, 9, 0],
+        "entropy loo x": [0.3, 0, 9, 0],
+        "entropy state": [0.2, 0, 9, 0],
+    }
+    best = worst | {"entropy gradient x": [0.95, 0, 9, 0]}
+    changes = {"lstm sparsemax": worst, "lstm sparsegen:0.9": best}
+    changes |= {
+        "lstm frozen": {"accuracy": 0.9, "divergence": 0.1},
+        "transformer frozen": {"accuracy": 0.9, "divergence": 0.1},
+    }
+    changes |= {"lstm unfrozen": {"accuracy": 0.5, "divergence": 0.6}}
+    assert set(_verdicts({"imdb": _models(**changes)}).values()) == {False}
+
+
+def test_what_needs_imdb_is_not_measured_without_it() -> None:
+    verdicts = _verdicts({"sst": _models()})
+    assert verdicts.pop("falling") is None
+    assert set(verdicts.values()) == {True}
+
+
+def test_a_trend_is_tau_of_lambda_with_the_means() -> None:
+    spectrum = [
+        (-1.0, {"support": [0.9]}),
+        (0.0, {"support": [0.5]}),
+        (0.5, {"support": [0.6]}),
+        (0.9, {"support": [None]}),
+    ]
+    assert trend(spectrum, "support") == pytest.approx(scipy.stats.kendalltau([-1, 0, 0.5], [0.9, 0.5, 0.6]).statistic)
+
+
+def test_runs_on_generated_data(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    study = dataclasses.replace(STUDY, presets={"quick": TINY})
+    result = run_study(study, "quick", data=tmp_path / "data", output=tmp_path / "out", quiet=True)
+    verdicts = {claim["id"]: claim["verdict"] for claim in result.claims}
+    # Without IMDb, and with models that have not learned anything.
+    not_measured = {name for name, verdict in verdicts.items() if verdict == "not measured"}
+    assert not_measured == {"falling", "frozen", "unfrozen"}
+    table_6 = result.document["tables"][4]
+    assert table_6["ours"]["BiLSTM softmax"]["generated gradient"][0] is not None
+    assert table_6["paper"]["BiLSTM softmax"]["IMDb gradient"] == [0.36, 0.12]
+    assert len(result.document["plots"]) == 6
