@@ -406,7 +406,7 @@ FILLERS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "distilbert-filler": lambda: _distilbert("ForMaskedLM"),
 }
 ZOO = TRANSLATORS | DECODERS | CLASSIFIERS | FILLERS
-OURS = ("lstm", "lstm-input-feeding", "conv", "lstm-classifier", "transformer-classifier")
+OURS = ("lstm", "lstm-input-feeding", "lstm-linear", "conv", "lstm-classifier", "transformer-classifier")
 LANGUAGES = {"mbart": ("en_XX", "es_XX"), "m2m100": ("en", "es"), "nllb": ("eng_Latn", "spa_Latn")}
 
 
