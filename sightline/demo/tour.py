@@ -17,6 +17,7 @@ from sightline.demo.made_up import train_on_made_up_language
 from sightline.demo.material import GoldSet, Material, material_in_the_box
 from sightline.errors import InputError
 from sightline.models.box import has_box_model
+from sightline.scores import Score
 from sightline.translating import Translation, translate, translate_markup
 from sightline.verbs import explain
 from sightline.view.html import render_page
@@ -106,7 +107,7 @@ def _show(material: Material, extent: Extent, console: Console, say: Callable[[s
             "Methods compared on gold alignments: alignment error rate, with 95 % intervals",
             ("method", "read by", *(_column(one) for one in material.gold)),
             [(one.method, one.way, *_cells(one)) for one in compared],
-            "; ".join(score.signature for score in compared[-1].error_rates.values()),
+            "; ".join(map(_signature, compared[0].error_rates.items())),
         ),
         PageTable("Markup carried over", ("source", "translation"), [(material.marked_up, marked_up)]),
     ]
@@ -142,6 +143,13 @@ def _cells(one: Compared) -> list[str]:
         low, high = score.interval or (score.value, score.value)
         cells.append(f"{score.value:.1f} [{low:.1f}, {high:.1f}]")
     return cells
+
+
+def _signature(rate: tuple[str, Score]) -> str:
+    """Say what an error rate was measured on; the number of links is each method's own."""
+    name, score = rate
+    about = [f"{key}:{value}" for key, value in score.settings.items() if key != "links"]
+    return f"{name} {'|'.join(about)}"
 
 
 def _shortened(material: Material, extent: Extent) -> Material:

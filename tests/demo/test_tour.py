@@ -46,7 +46,7 @@ def test_the_model_in_the_box_is_shown(in_box: Path) -> None:
         assert part in page
     assert SENTENCES[2] not in text
     assert page.count('<figure class="sightline"') == 2
-    assert "sentences:2|" in page  # the signature of the error rates
+    assert "everyday sentences:2|sure:" in page  # the signature of the error rates
     assert not (in_box / "out" / "model").exists()
 
 
