@@ -112,7 +112,7 @@ def conditions() -> dict[str, str]:
 
 def main() -> None:
     results = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    scripts = sys.argv[1:] or ["methods", "explain_overhead", "startup", "training", "alignment"]
+    scripts = sys.argv[1:] or ["methods", "explain_overhead", "startup", "training", "calibration", "alignment"]
     for script in scripts:
         for name, figures in figures_of(script).items():
             results[name] = {"figures": figures, **conditions()}
