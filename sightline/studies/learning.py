@@ -117,7 +117,7 @@ def _judge_far_above(results: Results) -> Finding | None:
             ratio = validation["agreement"]["columns"][column] / max(validation["random"], 1e-9)
             least[column] = min(ratio, least.get(column, np.inf))
     shown = ", ".join(f"A({column}) {ratio:.1f}" for column, ratio in least.items())
-    return Finding(min(least.values()) >= FAR_ABOVE, f"least ratio to chance over {len(sets)} sets: {shown}")
+    return Finding(min(least.values()) >= FAR_ABOVE, f"least ratio to chance ({', '.join(sets)}): {shown}")
 
 
 def _judge_rise_and_fall(results: Results) -> Finding | None:
@@ -194,9 +194,7 @@ def _judge_identity(results: Results) -> Finding | None:
     correct = sigmoid(sign * ((alpha[..., None] * states).sum(1) @ weight))
     beta = sigmoid(sign[:, None] * (states @ weight))
     error = float(np.abs(sigmoid((alpha * np.log(beta / (1 - beta))).sum(1)) - correct).max())
-    return Finding(
-        error < 1e-12, f"greatest difference {error:.1g} over 50 random texts; our own classifier in the tests"
-    )
+    return Finding(error < 1e-12, f"greatest difference {error:.1g} over 50 random texts")
 
 
 CLAIMS = (

@@ -179,7 +179,7 @@ def judge_reordering(results: Results) -> Finding | None:
 
 def judge_heads(results: Results) -> Finding | None:
     """Claim 4: bad heads fail, one good among them learns, random ones nearly always learn."""
-    found = results["toy heads"]
+    found = results.get("toy heads") or {}
     by_scenario = {scenario: found.get(f"{scenario}, sum") for scenario in SCENARIOS}
     if not all(by_scenario.values()):
         return None
@@ -240,7 +240,7 @@ def draw_toy_plots(results: Results) -> list[dict[str, Any]]:
             {name: results[f"toy {name}"] for name in ("permutations", "control", "mixture", "reordering")},
         )
     ]
-    if results["toy heads"]:
+    if results.get("toy heads"):
         plots.append(_accuracies("Heads among which one is good (figure 6)", results["toy heads"]))
     odds = mean_log_odds(results)
     plots.append(
