@@ -139,7 +139,7 @@ def write_card(name: str, recipe: Recipe, result: dict[str, Any], corpora: Corpo
         "| direction | score | value | signature |",
         "|---|---|---|---|",
         *(
-            f"| {direction} | {score.name} | {score.value:.1f} | `{score.signature}` |"
+            f"| {direction} | {score.name} | {score.value:.1f} | {_cell(score)} |"
             for direction, scores in quality.translation.items()
             for score in scores
         ),
@@ -149,8 +149,7 @@ def write_card(name: str, recipe: Recipe, result: dict[str, Any], corpora: Corpo
         "| register | AER | 95 % interval | signature |",
         "|---|---|---|---|",
         *(
-            f"| {register} | {score.value:.1f} | {score.interval[0]:.1f} to {score.interval[1]:.1f} "
-            f"| `{score.signature}` |"
+            f"| {register} | {score.value:.1f} | {score.interval[0]:.1f} to {score.interval[1]:.1f} | {_cell(score)} |"
             for register, score in quality.alignment.items()
             if score.interval is not None
         ),
@@ -183,6 +182,11 @@ def write_card(name: str, recipe: Recipe, result: dict[str, Any], corpora: Corpo
         "",
     ]
     return "\n".join(lines)
+
+
+def _cell(score: Score) -> str:
+    """Write a signature so that its bars do not end the cell of a table."""
+    return "`" + score.signature.replace("|", "\\|") + "`"
 
 
 def _read_json(path: Path) -> Any:
