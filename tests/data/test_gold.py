@@ -23,7 +23,7 @@ def test_both_registers_have_their_pairs() -> None:
     assert Counter(pair.register for pair in pairs) == {"everyday": 33, "encyclopaedic": 33}
     assert len({pair.source for pair in pairs}) == len(pairs)
     assert read_gold("encyclopaedic") == [pair for pair in pairs if pair.register == "encyclopaedic"]
-    with pytest.raises(InputError, match="no register .everday"):
+    with pytest.raises(InputError, match="no register 'everday'"):
         read_gold("everday")
 
 
