@@ -64,7 +64,7 @@ class Settings:
     """Documents whose importances are measured by leave-one-out, which needs a pass for every word."""
     dispersed: int
     """Documents of which the importance of every word for every state is measured."""
-    lambdas: tuple[float, ...] = (-100, -10, -1, 0, 0.5, 0.9)
+    lambdas: tuple[float | int, ...] = (-100, -10, -1, 0, 0.5, 0.9)
     width: int = 128
     embedding_width: int = 300
     vocabulary: int = 10_000

@@ -24,6 +24,7 @@ from jaxtyping import Int
 
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
+from sightline.provenance import versions
 from sightline.training.batches import EncodedPairs, batches_from
 from sightline.training.checkpoints import Position, explained_write_errors, load_weights, publish, write_text
 from sightline.training.evaluation import Measured
@@ -31,7 +32,7 @@ from sightline.training.interruption import Interruption
 from sightline.training.journal import duration
 from sightline.training.optimization import learning_rate, set_learning_rate
 from sightline.training.recipe import Recipe, read_recipe
-from sightline.training.run import RESULT, Run, prepare_run, versions
+from sightline.training.run import RESULT, Run, prepare_run
 
 Callback = Callable[[int, LoadedModel], None]
 """Called with the step and the model before the first update and after every one; it cannot disturb the run."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -313,8 +312,3 @@ def _introduce(run: Run, corpora: Corpora, too_long: int) -> None:
         run.say(f"Going on after step {run.position.step:,}.")
     else:
         run.record("data", 0, {"train": len(run.train), "dev": len(run.dev), "left out": corpora.skipped})
-
-
-def versions() -> dict[str, str]:
-    """List the versions that a result depends on."""
-    return {name: version(name) for name in ("torch", "transformers", "accelerate", "tokenizers", "sacrebleu")}
