@@ -249,6 +249,6 @@ def _dispersions(model: Any, documents: Sequence[str]) -> PerRow:
     return np.array(means)
 
 
-def _share(values: PerRow) -> list[float]:
+def _share(values: PerRow) -> list[float | int]:
     """Give mean and deviation, then how many values were defined and undefined."""
     return list(summarize(values))
