@@ -198,7 +198,7 @@ def _judge_input_entropy(results: Results) -> Finding | None:
     return _between(values, lowest=HIGH_ENTROPY)
 
 
-def _between(values: Sequence[float | None], lowest: float) -> Finding | None:
+def _between(values: Sequence[float | int | None], lowest: float) -> Finding | None:
     known = [value for value in values if value is not None]
     return Finding(min(known) > lowest, f"{min(known):.2f} to {max(known):.2f}") if known else None
 
@@ -377,7 +377,7 @@ def _lines(results: Results, figures: Sequence[str], title: str, label: str) -> 
     }
 
 
-def _moved(figure: Sequence[float | None], deviations: int) -> float | None:
+def _moved(figure: Sequence[float | int | None], deviations: int) -> float | None:
     mean, deviation = figure[:2]
     return None if mean is None or deviation is None else mean + deviations * deviation
 
