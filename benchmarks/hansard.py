@@ -74,7 +74,13 @@ def neural_rows(forward: Direction, backward: Direction) -> Iterator[str]:
     pairs = forward.sources, forward.targets
     choice = sightline.explain_choice(forward.model, *pairs, reverse=backward.model)
     links = forward.align(choice.forward), backward.align(choice.backward)
-    yield row(f"`auto` ({choice.forward} / {choice.backward})", forward.gold, links[0], flipped(links[1]))
+    yield row(f"`auto`, links joined ({choice.forward} / {choice.backward})", forward.gold, links[0], flipped(links[1]))
+    joined = [
+        sightline.align(forward.model, *pairs, reverse=backward.model, symmetrize=rule, progress=False)
+        for rule in RULES
+    ]
+    figures = " | ".join(f"{error(found, forward.gold):.1f}" for found in joined)
+    yield f"| `auto` (the same, scores joined) | | | {figures} |"
     for side in (forward, backward):
         way = sightline.explain_choice(side.model, side.sources, side.targets).forward
         errors = ["", ""]

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import chain, islice, tee
 from typing import Any, overload
 
+from sightline.alignment.joining import join_scores
 from sightline.alignment.links import Alignment
 from sightline.alignment.symmetrization import DEFAULT_RULE, RULES, symmetrize_all
 from sightline.attribution import Attribution
@@ -24,6 +25,11 @@ from sightline.remembering import ENOUGH_PAIRS, recall
 from sightline.text.words import Text
 from sightline.verbs import Pair, explain_pairs, in_the_form_of, map_examples, pair_up
 from sightline.ways import AUTO, Asked, Choice, Way
+
+JOINS = ("scores", "links")
+"""What of two directions is joined: their scores and then their links, or their links alone."""
+
+Explained = tuple[Pair, Attribution | None]
 
 
 @overload
@@ -55,6 +61,7 @@ def build_aligner(
     reverse: Any = None,
     method: str = AUTO,
     symmetrize: str | None = None,
+    join: str = "scores",
     extraction: str | None = None,
     threshold: float | None = None,
     on_choice: Callable[[Choice], None] | None = None,
@@ -62,12 +69,17 @@ def build_aligner(
 ) -> Callable[[Iterator[Pair]], Iterator[Alignment]]:
     """Check the options of `align`, and give the function that aligns pairs.
 
-    `reverse` is a model of the other direction: the links of both are joined by the rule `symmetrize`. A model that
-    translates both ways is its own reverse; with reverse=False only its one direction counts. Of method, layer, reading
+    `reverse` is a model of the other direction: the scores of both are joined before links are read off them each way
+    (with join="links" they are not), and the links by the rule `symmetrize`. A model that translates both ways is its
+    own reverse; with reverse=False only its one direction counts. Of method, layer, reading
     and extraction, what is not named is chosen by a sample of the pairs, without gold, and told to `on_choice` (see
     `sightline.choosing`). The method may also be `similarity` or any of METHODS; the other settings are the method's.
     """
+    if join not in JOINS:
+        raise unknown_name("way to join directions", join, JOINS)
     asked = Asked(method, extraction, threshold, settings)
+    if asked.method == SIMILARITY or asked.extraction == "softmax":  # these read scores of either sign
+        join = "links"
     rule = symmetrize or DEFAULT_RULE
     if rule not in RULES:
         raise unknown_name("symmetrisation rule", rule, RULES)
@@ -75,7 +87,7 @@ def build_aligner(
     backward = _load_reverse(forward, reverse, method)
     if symmetrize is not None and backward is None:
         raise InputError(f"The rule {symmetrize!r} joins two directions: give the model of the other one as reverse.")
-    return partial(_align_pairs, forward, backward, asked, rule, on_choice)
+    return partial(_align_pairs, forward, backward, asked, join, rule, on_choice)
 
 
 def _load_reverse(forward: LoadedModel, reverse: Any, method: str) -> LoadedModel | None:
@@ -104,6 +116,7 @@ def _align_pairs(
     model: LoadedModel,
     reverse: LoadedModel | None,
     asked: Asked,
+    join: str,
     rule: str,
     on_choice: Callable[[Choice], None] | None,
     pairs: Iterator[Pair],
@@ -113,13 +126,25 @@ def _align_pairs(
     if on_choice is not None:
         on_choice(choice)
     if reverse is None:
-        yield from _align_one_way(model, pairs, choice.forward)
+        for pair, why in _explain_each(model, pairs, choice.forward):
+            yield _read_links(pair, why, choice.forward)
         return
     assert choice.backward is not None
     forward_pairs, backward_pairs = tee(pairs)
-    forward = _align_one_way(model, forward_pairs, choice.forward)
-    backward = _align_one_way(reverse, (pair.flipped() for pair in backward_pairs), choice.backward)
-    yield from symmetrize_all(forward, (alignment.flipped() for alignment in backward), rule)
+    forward = _explain_each(model, forward_pairs, choice.forward)
+    backward = _explain_each(reverse, (pair.flipped() for pair in backward_pairs), choice.backward)
+    one, other = tee(_link_both_ways(forward, backward, choice, join))
+    yield from symmetrize_all((links for links, _ in one), (links.flipped() for _, links in other), rule)
+
+
+def _link_both_ways(
+    forward: Iterator[Explained], backward: Iterator[Explained], choice: Choice, join: str
+) -> Iterator[tuple[Alignment, Alignment]]:
+    assert choice.backward is not None
+    for (pair, why), (flipped, why_back) in zip(forward, backward, strict=True):
+        if join == "scores" and why is not None and why_back is not None:
+            why, why_back = join_scores(why, why_back)
+        yield _read_links(pair, why, choice.forward), _read_links(flipped, why_back, choice.backward)
 
 
 def _choose_for(
@@ -136,14 +161,18 @@ def _choose_for(
     return choice, chain(sample, pairs)
 
 
-def _align_one_way(model: LoadedModel, pairs: Iterable[Pair], way: Way) -> Iterator[Alignment]:
+def _explain_each(model: LoadedModel, pairs: Iterable[Pair], way: Way) -> Iterator[Explained]:
+    """Explain every pair; one without words on a side has no explanation."""
     to_explain, every_pair = tee(pairs)
     attributions = _explain(model, filter(_has_words, to_explain), way)
     for pair in every_pair:
-        if _has_words(pair):
-            yield way.extract(next(attributions))
-        else:
-            yield Alignment((), (), _count_words(pair.source), _count_words(pair.target))
+        yield pair, next(attributions) if _has_words(pair) else None
+
+
+def _read_links(pair: Pair, why: Attribution | None, way: Way) -> Alignment:
+    if why is None:
+        return Alignment((), (), _count_words(pair.source), _count_words(pair.target))
+    return way.extract(why)
 
 
 def _explain(model: LoadedModel, pairs: Iterable[Pair], way: Way) -> Iterator[Attribution]:

@@ -11,6 +11,7 @@ import sightline
 from sightline import verbs
 from sightline.alignment import symmetrization
 from sightline.alignment.extraction import extract_alignment
+from sightline.alignment.joining import join_scores
 from sightline.alignment.symmetrization import symmetrize
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
@@ -83,14 +84,30 @@ def test_an_iterator_is_read_only_as_far_as_needed(monkeypatch: pytest.MonkeyPat
     assert len(read) <= 9
 
 
-def test_both_directions_are_joined() -> None:
+def test_links_of_both_directions_are_joined() -> None:
     model, reverse = zoo.model("marian"), zoo.fresh("m2m100")
     forward = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS)
     backward = [one.flipped() for one in sightline.align(reverse, zoo.TARGETS, zoo.SOURCES, **NORMS)]
     for rule in ("intersection", "union", None):
-        joined = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS, reverse=reverse, symmetrize=rule)
+        options = {"reverse": reverse, "symmetrize": rule, "join": "links"}
+        joined = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS, **options)
         for found, one, other in zip(joined, forward, backward, strict=True):
             assert found.links == symmetrize(one, other, rule or "grow-diag-strict").links
+
+
+def test_scores_of_both_directions_are_joined() -> None:
+    model, reverse = zoo.model("marian"), zoo.fresh("m2m100")
+    joined = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS, reverse=reverse)
+    settings = {name: value for name, value in NORMS.items() if name != "extraction"}
+    for found, source, target in zip(joined, zoo.SOURCES, zoo.TARGETS, strict=True):
+        whys = (sightline.explain(*pair, **settings) for pair in ((model, source, target), (reverse, target, source)))
+        one, other = (extract_alignment(why, NORMS["extraction"]) for why in join_scores(*whys))
+        assert found.links == symmetrize(one, other.flipped(), "grow-diag-strict").links
+
+
+def test_an_unknown_way_to_join_is_refused() -> None:
+    with pytest.raises(InputError, match="scores"):
+        sightline.align(zoo.model("marian"), "a", "b", join="words")
 
 
 @pytest.mark.parametrize("name", [*zoo.TRANSLATORS, "gpt2", "llama"])

@@ -37,6 +37,9 @@ def align(
     symmetrize: Annotated[
         str | None, typer.Option(help="How two directions are joined: see `sightline symmetrize --help`.")
     ] = None,
+    join: Annotated[
+        str, typer.Option(help="What of two directions is joined: their scores first, or their links alone.")
+    ] = "scores",
     aligner: Annotated[
         str | None, typer.Option(help="A statistical aligner instead of a model: ibm1, diagonal or eflomal.")
     ] = None,
@@ -88,6 +91,7 @@ def align(
             extraction=extraction,
             threshold=threshold,
             symmetrize=symmetrize,
+            join=join,
             on_choice=_show_choice if explain_choice else None,
             **read_settings(setting),
         )

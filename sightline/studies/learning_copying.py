@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -54,7 +55,7 @@ class ToySettings:
 
 def build_toy_steps(settings: ToySettings) -> list[Step]:
     """List the toy experiments."""
-    steps = [Step(f"toy {name}", lambda work, name=name: _copy(work, settings, name)) for name in tasks(settings)]
+    steps = [Step(f"toy {name}", partial(_copy, settings=settings, name=name)) for name in tasks(settings)]
     return [
         *steps,
         Step("toy keyword", lambda work: _find_keyword(work, settings)),

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,9 +91,8 @@ def checkpoints(task: Task, steps: int) -> list[int]:
 def build_text_steps(task: Task, settings: TextSettings, data: Path | None) -> list[Step]:
     """List the steps: one for each set that is there; without any real data, one on generated text."""
     found = [name for name in settings.sets if data is not None and (data / name).is_dir()] or ["generated"]
-    return [
-        Step(f"{task} {name}", lambda work, name=name: _measure_set(work, task, name, settings, data)) for name in found
-    ]
+    measure = partial(_measure_set, task=task, settings=settings, data=data)
+    return [Step(f"{task} {name}", partial(measure, name=name)) for name in found]
 
 
 def build_recipe(task: Task, name: str, settings: TextSettings, role: str, data: Path | None) -> dict[str, Any]:

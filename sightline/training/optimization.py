@@ -51,8 +51,9 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def build_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
     """Build AdamW; weights decay, biases, normalisations and a classifier's attention do not."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    is_classifier = isinstance(model, ClassifierForSequenceClassification)
-    attention = {id(parameter) for parameter in model.attention.parameters()} if is_classifier else set()
+    attention: set[int] = set()
+    if is_classifier := isinstance(model, ClassifierForSequenceClassification):
+        attention = {id(parameter) for parameter in model.attention.parameters()}
     others = [parameter for parameter in trained if id(parameter) not in attention]
     groups = [
         {"params": [p for p in others if p.ndim > 1], "weight_decay": settings.weight_decay},

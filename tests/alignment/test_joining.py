@@ -1,0 +1,75 @@
+"""Scores of two directions, joined word by word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.alignment.extraction import extract_alignment
+from sightline.alignment.joining import join_scores
+from sightline.attribution import Attribution, Tokens
+
+
+def tokens(word_ids: list[int | None], words: int) -> Tokens:
+    return Tokens(tuple(str(i) for i in range(len(word_ids))), tuple(word_ids), tuple(f"w{i}" for i in range(words)))
+
+
+def attribution(scores: np.ndarray, source: Tokens, target: Tokens) -> Attribution:
+    return Attribution(scores.astype(np.float32), source, target)
+
+
+def literal(forward: Attribution, backward: Attribution) -> np.ndarray:
+    """Join by the definition, one pair of words after the other."""
+
+    def share(one: Attribution, target_word: int, source_word: int) -> float:
+        rows = [i for i, word in enumerate(one.target.word_ids) if word == target_word]
+        sums = np.mean([one.scores[i] for i in rows], axis=0)
+        # The pieces of a source word are added up before what is negative is cut off.
+        parts = {}
+        for column, word in enumerate(one.source.word_ids):
+            key = ("special", column) if word is None else word
+            parts[key] = parts.get(key, 0.0) + float(sums[column])
+        positive = {key: max(value, 0.0) for key, value in parts.items()}
+        total = sum(positive.values())
+        return positive[source_word] / total if total else 0.0
+
+    shape = len(forward.target.words), len(forward.source.words)
+    joint = np.zeros(shape)
+    for target, source in np.ndindex(*shape):
+        joint[target, source] = np.sqrt(share(forward, target, source) * share(backward, source, target))
+    return joint
+
+
+SOURCE, TARGET = tokens([0, 0, 1, None], 2), tokens([0, 1, 2, 2, None], 3)
+
+
+@given(st.integers(0, 10_000))
+def test_equals_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    forward = attribution(rng.normal(0.3, 1, (5, 4)), SOURCE, TARGET)
+    backward = attribution(rng.normal(0.3, 1, (4, 5)), TARGET, SOURCE)
+    ahead, back = join_scores(forward, backward)
+    assert ahead.scores == pytest.approx(literal(forward, backward), abs=1e-6)
+    assert back.scores == pytest.approx(ahead.scores.T)
+    assert back.target.words == ahead.source.words
+
+
+def test_two_second_bests_that_agree_beat_two_bests_that_do_not():
+    source, target = tokens([0, 1], 2), tokens([0, 1], 2)
+    forward = attribution(np.array([[0.55, 0.45], [0.5, 0.5]]), source, target)
+    backward = attribution(np.array([[0.1, 0.9], [0.9, 0.1]]), target, source)
+    ahead, _ = join_scores(forward, backward)
+    assert set(extract_alignment(forward.words(), "argmax-words")) == {(0, 0)}
+    assert set(extract_alignment(ahead, "argmax-words")) == {(1, 0), (0, 1)}
+
+
+def test_a_word_without_pieces_has_no_links():
+    source, target = tokens([0, 2], 3), tokens([0, 1], 2)
+    forward = attribution(np.ones((2, 2)) + np.eye(2), source, target)
+    backward = attribution(np.ones((2, 2)) + np.eye(2), target, source)
+    ahead, back = join_scores(forward, backward)
+    assert ahead.scores.shape == (2, 2)
+    assert set(extract_alignment(ahead, "argmax-words")) == {(0, 0), (2, 1)}
+    assert set(extract_alignment(back, "argmax-words")) == {(0, 0), (1, 2)}
