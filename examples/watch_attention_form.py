@@ -55,6 +55,6 @@ record = read_record(recorder.path)
 for step in record:
     entropy, agreement = step["entropy"][-1], step["agreement with lexical_probe"][-1]
     print(f"step {step['step']:4}  entropy {entropy:.2f}  agreement with the probe {agreement:.2f}")
-print(f"Attention forms by step {forming_step(record)}.")
+print(f"Attention narrows by step {forming_step(record)}.")
 if len(sys.argv) > 1:
     Path(sys.argv[1]).write_text(render_record(recorder.path), encoding="utf-8")

@@ -2,7 +2,7 @@
 
 The models are those that Sightline trains on text, at toy size: the recurrent translation model and the classifier.
 They are trained one after the other: an LSTM of torch is as fast alone as many of them stacked along a further axis
-(measured at widths 64 and 256), since the products of matrices, not the calls, take the time.
+(measured at width 64), since the products of matrices, not the calls, take the time.
 
 A head's initialisation is a matrix drawn from a seed of its own, so a pool of good and bad ones is two lists of seeds.
 """

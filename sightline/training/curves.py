@@ -35,7 +35,8 @@ def read_record(path: str | Path) -> list[dict[str, Any]]:
 def forming_step(record: Record, layer: int = -1) -> int | None:
     """Give the first step at which a layer's entropy has fallen at least half way to its least; None if it never fell.
 
-    By default of the last layer.
+    By default of the last layer. Entropy alone cannot tell attention that forms from attention that collapses on one
+    position: look at its agreement beside chance, too.
     """
     entropies = [step["entropy"][layer] for step in record]
     fall = entropies[0] - min(entropies)
@@ -54,7 +55,7 @@ def plot_record(record: Record) -> list[dict[str, Any]]:
         return [{"name": f"{name} {n}", "x": steps, "y": [step[key][n] for step in record]} for n in layers]
 
     formed = forming_step(record)
-    note = "Attention has not formed." if formed is None else f"The last layer's attention forms by step {formed}."
+    note = "Attention has not formed." if formed is None else f"The last layer's attention narrows by step {formed}."
     plots = [_plot("Entropy of attention", "nats", note, series("entropy", "layer"))]
     for key in record[0]:
         if key.startswith(AGREEMENT) and not key.endswith(CHANCE):
