@@ -133,6 +133,23 @@ def test_no_attention_is_better_than_the_best(name: str) -> None:
     assert ((improved >= alone - 1e-4) | ~batch.row_mask).all()
 
 
+@torch.no_grad()
+def test_what_the_best_attention_achieves_does_not_depend_on_the_batch() -> None:
+    """Weights may: where two states serve alike, rounding decides between them."""
+    model = zoo.model("lstm-linear")
+    together = best_attention(model, batch_of(model), BestAttentionSettings()).scores
+    for number in range(3):
+        batch = model.batch([model.encode(zoo.SOURCES[number], zoo.TARGETS[number])])
+        alone = best_attention(model, batch, BestAttentionSettings()).scores[0]  # (target, source)
+        logits = torch.stack(list(model.module.logits_by_position(**model.inputs(batch))), 2)[0, batch.rows[0]]
+        rows, columns = alone.shape
+        losses = [
+            -(weights[:, :, None] * logits).sum(1).log_softmax(-1).gather(1, batch.outputs[0][:, None])[:, 0]
+            for weights in (alone, together[number, :rows, :columns])
+        ]
+        np.testing.assert_allclose(*losses, atol=1e-4)
+
+
 def test_the_best_attention_needs_a_linear_output() -> None:
     model = zoo.model("lstm")
     with pytest.raises(InputError, match="hidden layer behind its attention"):

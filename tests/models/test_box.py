@@ -118,7 +118,7 @@ def test_alignments_use_both_directions(model: LoadedModel) -> None:
     ]
     assert joined != [one.links for one in forward]
     for reverse in (None, spanish_first, model, "en-es"):
-        found = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **WAY, reverse=reverse)
+        found = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **WAY, reverse=reverse, join="links")
         assert [one.links for one in found] == joined
     turned = sightline.align(spanish_first, zoo.TARGETS, zoo.SOURCES, **WAY, symmetrize="intersection")
     straight = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **WAY, symmetrize="intersection")

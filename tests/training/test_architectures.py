@@ -1,4 +1,4 @@
-"""What every architecture of a recipe must do, with one table of small ones."""
+"""What every translating architecture of a recipe must do, with one table of small ones."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -41,14 +41,14 @@ def _prepare(name: str, output: Path, steps: int = 150) -> Run:
 
 
 def test_every_architecture_is_tested() -> None:
-    assert SMALL.keys() == ARCHITECTURES.keys()
+    assert SMALL.keys() == {name for name, architecture in ARCHITECTURES.items() if not architecture.classifies}
 
 
 class Learned(Exception):  # noqa: N818
     """All is known."""
 
 
-@pytest.fixture(params=ARCHITECTURES, scope="module")
+@pytest.fixture(params=SMALL, scope="module")
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A model that has learned a hundred pairs by heart, in a minute at most."""
     run = _prepare(request.param, tmp_path_factory.mktemp(request.param) / "run")
@@ -116,7 +116,7 @@ def _score(model: Any, sources: list[str], beams: int) -> float:
     return total
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", SMALL)
 def test_one_step_changes_every_parameter(name: str, tmp_path: Path) -> None:
     run = _prepare(name, tmp_path / "run", steps=1)
     before = {key: parameter.clone() for key, parameter in run.model.named_parameters() if parameter.requires_grad}

@@ -33,7 +33,7 @@ def test_learns_and_is_explained(trained: Path) -> None:
     assert result["test"]["bleu"] == {}
     model = sightline.load(trained)
     why = sightline.explain(model, "word1 word2 positive3 word5 positive7 word9")
-    assert why.target.texts == ("positive",)
+    assert why.target.pieces == ("positive",)
     assert why.source.words == ("word1", "word2", "positive3", "word5", "positive7", "word9")
     assert np.asarray(why.scores).sum() == pytest.approx(1, abs=1e-5)
     for method in ("gradient", "erasure", "integrated_gradients"):

@@ -60,7 +60,7 @@ def test_without_decay_it_is_adam() -> None:
 
 def test_a_classifiers_attention_has_its_own_rate_and_no_decay() -> None:
     model = ClassifierForSequenceClassification(ClassifierConfig(vocab_size=9, width=4, embedding_width=4))
-    settings = TrainingSettings(steps=1, weight_decay=0.1, learning_rate=0.5, attention_rate=10)
+    settings = TrainingSettings(steps=1, weight_decay=0.1, learning_rate=0.5, attention_rate=10.0)
     optimizer = build_optimizer(model, settings)
     set_learning_rate(optimizer, 0.5)
     found = {id(p): (group["lr"], group["weight_decay"]) for group in optimizer.param_groups for p in group["params"]}
