@@ -5,8 +5,9 @@ and the extraction; whatever the user names is fixed. The links that a candidate
 links from elsewhere, F1 = 2 |A and B| / (|A| + |B|), and the candidate that agrees best is chosen:
 
 - with a model of the reverse direction, each way to read the one is compared with each way to read the other;
-- without, with the links of leave-one-out (erasure): they tell what the model reacts to and need no layer, but as
-  many passes as the source has tokens.
+- without, with the links of a statistical aligner (the diagonal model) trained on the sample itself. Its links are
+  poor, but they err otherwise than a wrong layer or reading does, and cost no pass. (Leave-one-out, the model's own
+  reaction, was tried: it belongs to the step that gives a word, and so prefers to read by output where that is wrong.)
 
 Kobayashi et al. 2020 choose the layer of the highest mean norm, read by input, which was right for their models of six
 layers. It says nothing about the reading, on which more depends: models of two layers are best read by output.
@@ -21,21 +22,22 @@ from itertools import product
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from sightline.alignment.bitext import build_bitext
+from sightline.alignment.statistical import train_aligner
 from sightline.errors import InputError
 from sightline.methods.attention import LayerSettings, read_layers
 from sightline.methods.similarity import SIMILARITY
 from sightline.models.inspection import AttentionLayer
 from sightline.models.loaded import LoadedModel
 from sightline.remembering import ENOUGH_PAIRS, remember
+from sightline.text.words import split_words
 from sightline.verbs import Pair, explain_pairs
 from sightline.ways import AUTO, LAYERED_METHODS, Asked, Candidate, Choice, Way
 
 SAMPLE = 200
-ERASED_SAMPLE = 50
 READINGS = ("input", "output")
 # Extractions that look both ways would make any two directions agree, by leaving out what they do not agree about.
 CHOSEN_EXTRACTIONS = ("argmax", "argmax-words", "pieces")
-LEAVE_ONE_OUT = Way("erasure", {}, "argmax-words")
 
 Agreement = Float64[np.ndarray, "way other"]
 
@@ -50,7 +52,7 @@ def choose(model: LoadedModel, reverse: LoadedModel | None, pairs: Sequence[Pair
     if backward is not None and len(pairs) >= ENOUGH_PAIRS:
         choice = _choose_by_both_directions(forward, backward, asked)
     else:
-        choice = _choose_by_erasure(forward, backward)
+        choice = _choose_by_aligner(forward, backward)
     if pairs:
         remember(model, reverse, asked, choice)
     return choice
@@ -74,13 +76,13 @@ class _Direction:
         self.pairs = [pair._replace(example=pair.encode(model)) for pair in pairs]
         self.ways = _ways(model, asked)
 
-    def links(self, ways: Sequence[Way], count: int | None = None) -> Iterator[Bool[np.ndarray, "way target source"]]:
+    def links(self, ways: Sequence[Way]) -> Iterator[Bool[np.ndarray, "way target source"]]:
         """Mark the links of each way, pair by pair."""
         passes: dict[tuple[str, str | None], list[int]] = {}  # one pass serves all layers
         for number, way in enumerate(ways):
             passes.setdefault((way.method, way.settings.get("reading")), []).append(number)
         streams = [
-            explain_pairs(self.model, self.pairs[:count], method, ways[numbers[0]].settings_of_all_layers)
+            explain_pairs(self.model, self.pairs, method, ways[numbers[0]].settings_of_all_layers)
             for (method, _), numbers in passes.items()
         ]
         for several in zip(*streams, strict=True):
@@ -141,24 +143,34 @@ def _most_agreeing(
     return (forward_ways[one], backward_ways[other]), candidates
 
 
-def _choose_by_erasure(forward: _Direction, backward: _Direction | None) -> Choice:
+def _choose_by_aligner(forward: _Direction, backward: _Direction | None) -> Choice:
     """Choose each direction by itself."""
     best = {}
     candidates: list[Candidate] = []
     for direction in filter(None, (forward, backward)):
         best[direction.name] = direction.ways[0]
         if len(direction.ways) > 1 and direction.pairs:
-            erased = direction.links([LEAVE_ONE_OUT], ERASED_SAMPLE)
-            scores = _agreement(direction.links(direction.ways, ERASED_SAMPLE), erased)[:, 0]
+            scores = _agreement(direction.links(direction.ways), _aligner_links(direction.pairs))[:, 0]
             candidates += direction.candidates(direction.ways, scores)
             best[direction.name] = direction.ways[int(scores.argmax())]
     return Choice(
         best["forward"],
         best.get("backward"),
-        "agreement with leave-one-out" if candidates else "the user",
-        min(len(forward.pairs), ERASED_SAMPLE),
+        "agreement with a statistical aligner" if candidates else "the user",
+        len(forward.pairs),
         tuple(candidates),
     )
+
+
+def _aligner_links(pairs: Sequence[Pair]) -> Iterator[Bool[np.ndarray, "1 target source"]]:
+    """Mark the links of a diagonal model that is trained on the pairs, both ways, pair by pair."""
+    words = [(split_words(pair.source, "source"), split_words(pair.target or "", "target")) for pair in pairs]
+    aligner = train_aligner(build_bitext(words))
+    for alignment, (source, target) in zip(aligner.align(words), words, strict=True):
+        marked = np.zeros((1, len(target), len(source)), dtype=bool)
+        for source_word, target_word in alignment:
+            marked[0, target_word, source_word] = True
+        yield marked
 
 
 def _agreement(links: Iterator[np.ndarray], others: Iterator[np.ndarray]) -> Agreement:

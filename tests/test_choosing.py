@@ -13,7 +13,9 @@ import zoo
 
 import sightline
 from sightline import remembering
+from sightline.alignment.bitext import build_bitext
 from sightline.alignment.links import Alignment
+from sightline.alignment.statistical import train_aligner
 from sightline.models.loaded import LoadedModel
 from sightline.ways import Asked, Choice, Way
 
@@ -100,19 +102,27 @@ def test_agreement_is_f1_over_the_sample() -> None:
     assert max(c.score for c in forward) == max(c.score for c in backward)
 
 
-def test_without_a_reverse_model_leave_one_out_decides() -> None:
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize(("reading", "offset"), [("output", 0), ("input", 1)])
+def test_one_direction_is_enough_to_find_layer_and_reading(layer: int, reading: str, offset: int) -> None:
+    choice = sightline.explain_choice(looks_along_the_diagonal(layer, offset), SENTENCES, SENTENCES)
+    assert choice.forward.settings == {"layer": layer, "reading": reading}
+
+
+def test_without_a_reverse_model_an_aligner_decides() -> None:
     model = zoo.fresh("marian")
     choice = sightline.explain_choice(model, zoo.SOURCES, zoo.TARGETS)
-    assert choice.criterion == "agreement with leave-one-out"
-    erased = sightline.align(model, zoo.SOURCES, zoo.TARGETS, method="erasure", extraction="argmax-words")
+    assert choice.criterion == "agreement with a statistical aligner"
+    words = [(source.split(), target.split()) for source, target in zip(zoo.SOURCES, zoo.TARGETS, strict=True)]
+    aligned = list(train_aligner(build_bitext(words), "diagonal").align(words))
     for candidate in choice.candidates:
         way = candidate.way
         ours = sightline.align(
             model, zoo.SOURCES, zoo.TARGETS, method=way.method, extraction=way.extraction, **way.settings
         )
-        shared = sum(len(a.links & b.links) for a, b in zip(ours, erased, strict=True))
+        shared = sum(len(a.links & b.links) for a, b in zip(ours, aligned, strict=True))
         assert candidate.score == pytest.approx(
-            2 * shared / sum(len(a) + len(b) for a, b in zip(ours, erased, strict=True))
+            2 * shared / sum(len(a) + len(b) for a, b in zip(ours, aligned, strict=True))
         )
     assert choice.forward == max(choice.candidates, key=lambda candidate: candidate.score).way
 

@@ -84,7 +84,7 @@ def test_the_choice_is_explained_on_standard_error(run, folder: str, texts: tupl
     code, out, err = run("align", "-m", folder, *texts, "--explain-choice")
     assert code == 0
     assert len(out.splitlines()) == 6
-    assert "Chosen by agreement with leave-one-out on 5 pairs:" in err
+    assert "Chosen by agreement with a statistical aligner on 5 pairs:" in err
     assert err.count("norms layer=") >= 6
     assert err.count("attention layer=") >= 6
 
