@@ -32,14 +32,13 @@ def explained(model: str, sources: list[str], targets: list[str] | None, method:
     return None
 
 
-# Thirty steps of fitting a mask let rounding grow; and where two states serve alike, rounding decides between them, so
-# that of best_attention only what it achieves is always the same (test_probes.py).
-ROUNDING = {"perturbation_mask": 1e-3, "best_attention": 1.0}
-
-
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("method", "settings"), VARIANTS)
 def test_results_do_not_depend_on_the_batch(model: str, method: str, settings: dict) -> None:
+    if method == "best_attention":
+        pytest.skip(
+            "where two states serve alike, rounding decides between them: test_probes.py compares what it achieves"
+        )
     sources, targets = zoo.texts(model), zoo.targets(model)
     together = explained(model, sources, targets, method, settings)
     if together is None:
@@ -49,7 +48,8 @@ def test_results_do_not_depend_on_the_batch(model: str, method: str, settings: d
         (alone,) = explained(model, [source], targets and [targets[number]], method, settings)
         for other in (together[number], backwards[number]):
             scale = max(1.0, float(np.abs(alone.scores).max()))
-            tolerance = ROUNDING.get(method, 1e-5)
+            # Thirty steps of fitting a mask let rounding grow.
+            tolerance = 1e-3 if method == "perturbation_mask" else 1e-5
             np.testing.assert_allclose(other.scores / scale, alone.scores / scale, atol=tolerance)
             assert other.source == alone.source
             assert other.target == alone.target

@@ -133,13 +133,15 @@ def test_no_attention_is_better_than_the_best(name: str) -> None:
     assert ((improved >= alone - 1e-4) | ~batch.row_mask).all()
 
 
+@pytest.mark.parametrize("name", ["lstm-linear", "lstm-classifier", "transformer-classifier"])
 @torch.no_grad()
-def test_what_the_best_attention_achieves_does_not_depend_on_the_batch() -> None:
+def test_what_the_best_attention_achieves_does_not_depend_on_the_batch(name: str) -> None:
     """Weights may: where two states serve alike, rounding decides between them."""
-    model = zoo.model("lstm-linear")
-    together = best_attention(model, batch_of(model), BestAttentionSettings()).scores
-    for number in range(3):
-        batch = model.batch([model.encode(zoo.SOURCES[number], zoo.TARGETS[number])])
+    model = zoo.model(name)
+    several = batch_of(model)
+    together = best_attention(model, several, BestAttentionSettings()).scores
+    for number, example in enumerate(several.examples):
+        batch = model.batch([example])
         alone = best_attention(model, batch, BestAttentionSettings()).scores[0]  # (target, source)
         logits = torch.stack(list(model.module.logits_by_position(**model.inputs(batch))), 2)[0, batch.rows[0]]
         rows, columns = alone.shape
