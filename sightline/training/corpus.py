@@ -15,10 +15,9 @@ from sightline.data.corpora import data_folder, read_parallel, read_tab_separate
 from sightline.data.labelled import SETS, Labelled, read_labelled, read_labelled_file
 from sightline.data.language import GeneratedLanguage
 from sightline.errors import InputError
+from sightline.training.augmentation import Pair, augment
 from sightline.training.recipe import CorpusSettings, DataSettings
 
-Pair = tuple[str, str]
-"""A source and a target; or a text and its label."""
 Cleaner = Callable[[str], str]
 CLEANERS: dict[str, dict[str, Cleaner]] = {
     "hansard": {"en": hansard.clean_english, "fr": hansard.clean_french},
@@ -63,6 +62,8 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
     train = _without_seen(train, [*held_out["dev"], *held_out["test"]], data.bidirectional, skipped)
     if not train:
         raise InputError("Nothing is left to train on: every pair has a held-out sentence. Hold out fewer.")
+    if data.joined or data.spaced:
+        train = augment(train, data.joined, data.spaced, seed)
     return Corpora(train, held_out["dev"], held_out["test"], dict(skipped))
 
 

@@ -80,6 +80,10 @@ class DataSettings:
     """Bring the Hansards' text to the form of their test set."""
     max_words: Positive = 100
     """Skip pairs with a longer side; of a longer labelled text keep the beginning."""
+    joined: Share = 0.0
+    """Train on so great a share of the pairs in texts of several, so that short sentences teach what long ones need."""
+    spaced: Share = 0.0
+    """Set marks apart, as in tokenised text, in so great a share of the training texts."""
 
 
 @dataclass(frozen=True)
