@@ -1,6 +1,7 @@
 """Recipes: what a training run is, as YAML.
 
 Every key is a field of one of the settings below; a key that is none of them is refused, with the nearest valid one.
+A file may begin with `extends: another.yaml`, which lies beside it, and say only what differs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sightline.training.architectures import ARCHITECTURES
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+EXTENDS = "extends"
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
         name, folder, written = "the recipe", Path(), _copy(recipe)
     else:
         path = Path(recipe)
-        name, folder, written = str(path), path.parent, _read_yaml(path)
+        name, folder, written = str(path), path.parent, _read_file(path)
     for key, value in _as_mapping(changes).items():
         _set_key(written, key, value)
     checked = _validated(_WrittenRecipe, written, name)
@@ -227,6 +229,26 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
         seed=checked.seed,
         folder=folder,
     )
+
+
+def _read_file(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Read a file, and first the one that it extends."""
+    written = _read_yaml(path)
+    base = written.pop(EXTENDS, None)
+    if base is None:
+        return written
+    if not isinstance(base, str):
+        raise InputError(f"{path}: {EXTENDS} takes the name of a file, and it is {base!r}.")
+    if path in extending:
+        raise InputError(f"{path} extends itself.")
+    return _merged(_read_file(path.parent / base, (*extending, path)), written)
+
+
+def _merged(base: Any, changes: Any) -> Any:
+    """Put changes over a base, section by section."""
+    if not (isinstance(base, dict) and isinstance(changes, dict)):
+        return changes
+    return base | {key: _merged(base.get(key), value) for key, value in changes.items()}
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

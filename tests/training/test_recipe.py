@@ -129,3 +129,26 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(recipe(training={"stepps": 1})), encoding="utf-8")
     with pytest.raises(InputError, match=r"mine.yaml: There is no key 'training.stepps'"):
         read_recipe(path)
+
+
+def test_a_file_says_only_what_differs_from_the_one_that_it_extends(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(RECIPE), encoding="utf-8")
+    (tmp_path / "longer.yaml").write_text("extends: base.yaml\ntraining: {steps: 77}\n", encoding="utf-8")
+    (tmp_path / "other.yaml").write_text("extends: longer.yaml\nseed: 5\n", encoding="utf-8")
+    read = read_recipe(tmp_path / "other.yaml", ["training.warmup=3"])
+    expected = read_recipe(RECIPE, {"training.steps": 77, "training.warmup": 3, "seed": 5})
+    assert read.to_dict() == expected.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("extends: one.yaml", "extends itself"),
+        ("extends: two.yaml", "There is no recipe .*two.yaml"),
+        ("extends: [one.yaml]", "extends takes the name of a file"),
+    ],
+)
+def test_a_file_cannot_extend_itself_or_nothing(content: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=sentence):
+        read_recipe(tmp_path / "one.yaml")
