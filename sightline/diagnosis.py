@@ -69,8 +69,7 @@ def _version(package: str) -> str | None:
 def _box_model() -> str | None:
     if not has_box_model():
         return None
-    files = (box_folder() / BOX_MODEL).iterdir()
-    size = sum(file.stat().st_size for file in files)
+    size = sum(file.stat().st_size for file in box_folder().rglob("*") if file.is_file())
     return f"{BOX_MODEL}, {size / 1e6:.1f} MB, in {box_folder()}"
 
 

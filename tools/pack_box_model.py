@@ -1,11 +1,12 @@
 """Pack a trained run into the box: half precision, measured on held-out pairs, with its card.
 
-    python tools/pack_box_model.py runs/tatoeba-en-es
+    python tools/pack_box_model.py runs/tatoeba-en-es [--calibrated runs/tatoeba-en-es-calibrated]
 
-The run is what `sightline train recipes/tatoeba-en-es.yaml` leaves. What goes into the package: the configuration, the
-weights as float16, the tokenizer, how to read alignments off both directions (chosen without gold, on the dev pairs),
-and the card, `README.md`. All figures are measured with the packed model. It replaces what was in the box only when
-everything is measured and the whole is small enough.
+The runs are what `sightline train recipes/tatoeba-en-es.yaml` leaves and, when that is packed, the same with
+`recipes/tatoeba-en-es-calibrated.yaml`. What goes into the package: the configuration, the weights as float16, the
+tokenizer, how to read alignments off both directions (chosen without gold, on the dev pairs), the card, `README.md`;
+and, in a folder of its own, the calibration. All figures are measured with what is packed. It replaces what was in the
+box only when everything is measured and the whole is small enough.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from sacrebleu.metrics import BLEU, CHRF
 import sightline
 from sightline.data.gold import REGISTERS, read_gold
 from sightline.errors import InputError
-from sightline.models.box import BOX_MODEL, box_folder
+from sightline.models.adapter import attach_saved_calibration, save_calibration
+from sightline.models.box import BOX_MODEL, CALIBRATED_MODEL, box_folder
 from sightline.models.loaded import LoadedModel
 from sightline.provenance import commit
 from sightline.scores import Score
+from sightline.training.augmentation import MOST_JOINED
 from sightline.training.corpus import Corpora, read_corpora
 from sightline.training.recipe import Recipe, read_recipe
 
@@ -47,8 +50,8 @@ class Quality:
     alignment: dict[str, Score]
 
 
-def pack(run: Path, box: Path, name: str = BOX_MODEL, test_pairs: int = TEST_PAIRS) -> Path:
-    """Pack a finished run into a box under a name; give the folder."""
+def pack(run: Path, box: Path, calibrated: Path | None = None, test_pairs: int = TEST_PAIRS) -> Path:
+    """Pack a finished run, and perhaps its calibration, into a box; give the model's folder."""
     result = _read_json(run / "result.json")
     recipe = read_recipe(result["recipe"])
     if not recipe.data.bidirectional:
@@ -59,21 +62,33 @@ def pack(run: Path, box: Path, name: str = BOX_MODEL, test_pairs: int = TEST_PAI
             f"The recipe of {run} holds out {len(corpora.test)} pairs for test, and {test_pairs} are needed."
         )
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / name
+        folder, adapter = Path(temporary) / BOX_MODEL, Path(temporary) / CALIBRATED_MODEL
         _write_half(sightline.load(run), folder)
-        model = sightline.load(folder, dtype=torch.float32)
-        _choose(model, corpora)
-        quality = measure(model, corpora.test[:test_pairs])
-        (folder / CARD).write_text(write_card(name, recipe, result, corpora, quality), encoding="utf-8")
-        size = sum(file.stat().st_size for file in folder.iterdir())
+        measured = {BOX_MODEL: _measure_packed(folder, adapter, corpora, test_pairs)}
+        if calibrated is not None:
+            _write_calibration(calibrated, folder, adapter)
+            measured[CALIBRATED_MODEL] = _measure_packed(folder, adapter, corpora, test_pairs)
+        card = write_card(recipe, result, corpora, measured)
+        if calibrated is not None:
+            card += write_calibration_card(_read_json(calibrated / "result.json"))
+        (folder / CARD).write_text(card, encoding="utf-8")
+        size = sum(file.stat().st_size for file in Path(temporary).rglob("*") if file.is_file())
         if size > MAX_BYTES:
             raise InputError(f"The packed model takes {size:,} bytes, and the box has room for {MAX_BYTES:,}.")
-        target = box / name
-        if target.exists():
-            shutil.rmtree(target)
-        shutil.copytree(folder, target)
-    print(f"{target}: {size:,} bytes")
-    return target
+        for packed in (folder, adapter):
+            shutil.rmtree(box / packed.name, ignore_errors=True)
+            if packed.exists():
+                shutil.copytree(packed, box / packed.name)
+    print(f"{box / BOX_MODEL}: {size:,} bytes")
+    return box / BOX_MODEL
+
+
+def _measure_packed(folder: Path, adapter: Path, corpora: Corpora, test_pairs: int) -> Quality:
+    """Load what is packed so far, choose how to read alignments off it, and measure it."""
+    model = sightline.load(folder, dtype=torch.float32)
+    attach_saved_calibration(model.module, adapter)
+    _choose(model, corpora)
+    return measure(model, corpora.test[:test_pairs])
 
 
 def _write_half(model: LoadedModel, folder: Path) -> None:
@@ -83,6 +98,24 @@ def _write_half(model: LoadedModel, folder: Path) -> None:
     vocabulary = folder / "tokenizer.json"
     compact = json.dumps(_read_json(vocabulary), ensure_ascii=False, separators=(",", ":"))
     vocabulary.write_text(compact, encoding="utf-8")
+    _let_everyone_read(folder)
+
+
+def _write_calibration(run: Path, folder: Path, adapter: Path) -> None:
+    """Save the calibration of a run as float16, if it is one for the packed weights."""
+    trained, packed = sightline.load(run), sightline.load(folder, dtype=torch.float32).module.state_dict()
+    calibration = trained.calibration
+    if calibration is None:
+        raise InputError(f"{run} holds a model without calibration.")
+    own = trained.module.state_dict()
+    if not all(torch.equal(own[name], tensor) for name, tensor in packed.items()):
+        raise InputError(f"The calibration in {run} was trained for other weights: pack the model, then train it.")
+    adapter.mkdir()
+    save_calibration(calibration.half(), adapter)
+    _let_everyone_read(adapter)
+
+
+def _let_everyone_read(folder: Path) -> None:
     for file in folder.iterdir():
         file.chmod(0o644)
 
@@ -122,34 +155,38 @@ def _score(metric: Any, hypotheses: list[str], references: list[list[str]]) -> S
     return Score(value.name, value.score, settings=settings, decimals=1)
 
 
-def write_card(name: str, recipe: Recipe, result: dict[str, Any], corpora: Corpora, quality: Quality) -> str:
-    """Write the card from what the run recorded and what was measured."""
+def write_card(recipe: Recipe, result: dict[str, Any], corpora: Corpora, measured: dict[str, Quality]) -> str:
+    """Write the card from what the run recorded and what was measured, by the name of the model."""
     model, training = recipe.model, recipe.training
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in corpora.skipped.items())
     lines = [
-        f"# {name}: English-Spanish translation, both ways",
+        f"# {BOX_MODEL}: English-Spanish translation, both ways",
         "",
         "The model in Sightline's box: `sightline.load()`. A source begins with the language to translate into, "
         "`>>es<<` or `>>en<<`, which Sightline puts there.",
         "",
         "## Figures",
         "",
-        f"On {quality.pairs:,} held-out pairs, with a beam of {SEARCH['num_beams']}, in half precision as packed:",
+        f"On {measured[BOX_MODEL].pairs:,} held-out pairs, with a beam of {SEARCH['num_beams']}, in half precision as "
+        "packed:",
         "",
-        "| direction | score | value | signature |",
-        "|---|---|---|---|",
+        "| model | direction | score | value | signature |",
+        "|---|---|---|---|---|",
         *(
-            f"| {direction} | {score.name} | {score.value:.1f} | {_cell(score)} |"
+            f"| {name} | {direction} | {score.name} | {score.value:.1f} | {_cell(score)} |"
+            for name, quality in measured.items()
             for direction, scores in quality.translation.items()
             for score in scores
         ),
         "",
         "Word alignments, both directions joined, on the package's gold alignments (docs/annotation.md), in percent:",
         "",
-        "| register | AER | 95 % interval | signature |",
-        "|---|---|---|---|",
+        "| model | register | AER | 95 % interval | signature |",
+        "|---|---|---|---|---|",
         *(
-            f"| {register} | {score.value:.1f} | {score.interval[0]:.1f} to {score.interval[1]:.1f} | {_cell(score)} |"
+            f"| {name} | {register} | {score.value:.1f} | {score.interval[0]:.1f} to {score.interval[1]:.1f} | "
+            f"{_cell(score)} |"
+            for name, quality in measured.items()
             for register, score in quality.alignment.items()
             if score.interval is not None
         ),
@@ -168,6 +205,8 @@ def write_card(name: str, recipe: Recipe, result: dict[str, Any], corpora: Corpo
         f"- Transformer of {result['parameters']:,} parameters: {model.encoder_layers} + {model.decoder_layers} "
         f"layers, width {model.width}, {model.heads} heads, feed-forward {model.feed_forward}; one embedding for both "
         f"languages and the output; {recipe.tokenizer.vocabulary:,} byte-pair pieces, cased.",
+        f"- Of the training pairs, {recipe.data.joined:.0%} were joined into texts of two to {MOST_JOINED}, and in "
+        f"{recipe.data.spaced:.0%} of the texts marks were set apart, as tokenised text has them.",
         f"- {result['step']:,} steps of {training.batch_tokens:,} tokens in {result['minutes']:.0f} minutes "
         f"({result['reason']}); weights: {result['weights']}; seed {recipe.seed}.",
         f"- Versions: {', '.join(f'{package} {number}' for package, number in result['versions'].items())}; "
@@ -176,12 +215,29 @@ def write_card(name: str, recipe: Recipe, result: dict[str, Any], corpora: Corpo
         "",
         "## Limits",
         "",
-        "It is small, and made to be looked into, not to be relied on. It has read short everyday sentences only: the "
-        "figures above say nothing about long or specialised text, rare names or other varieties of either language. "
+        "It is small, and made to be looked into, not to be relied on. It has read everyday sentences only: the "
+        "figures above say nothing about the translation of long or specialised text, of rare names, or of other "
+        "varieties of either language. "
         "What its data say about people, and how they choose gender and form of address, it repeats.",
         "",
     ]
     return "\n".join(lines)
+
+
+def write_calibration_card(result: dict[str, Any]) -> str:
+    """Write what the calibrated twin is."""
+    settings = result["recipe"]["calibration"]
+    lines = [
+        f"## The calibrated twin, {CALIBRATED_MODEL}",
+        "",
+        "The same weights with calibrated cross-attention (Lu et al. 2021), in an adapter of "
+        f"{result['parameters']:,} parameters: mask and gate were trained, the model itself stayed as it is. "
+        f"Fusion {settings['fusion']}, alpha {settings['alpha']:g}, weights renormalized by {settings['renormalize']}; "
+        f"{result['step']:,} steps in {result['minutes']:.0f} minutes, by "
+        "`sightline train recipes/tatoeba-en-es-calibrated.yaml`.",
+        "",
+    ]
+    return "\n" + "\n".join(lines)
 
 
 def _cell(score: Score) -> str:
@@ -201,10 +257,11 @@ def _read_json(path: Path) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="the folder of a finished training run")
+    parser.add_argument("--calibrated", type=Path, help="the folder of a finished run that calibrates the packed model")
     parser.add_argument("--box", type=Path, default=box_folder(), help="where to put it; by default the package's own")
     arguments = parser.parse_args()
     try:
-        pack(arguments.run, arguments.box)
+        pack(arguments.run, arguments.box, arguments.calibrated)
     except InputError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from sightline.errors import InputError
 
 BOX_MODEL = "en-es"
+CALIBRATED_MODEL = "en-es-calibrated"
+"""The same model with calibrated attention, which is an adapter for it."""
 FOLDER_VARIABLE = "SIGHTLINE_BOX"
 
 
@@ -26,13 +28,13 @@ def is_in_box(path: Path) -> bool:
     return path.resolve().is_relative_to(box_folder().resolve())
 
 
-def find_in_box(name: str) -> Path | None:
-    """Give the folder of the model in the box if that is what a name means; `./en-es` is a folder of the user's."""
-    if name != BOX_MODEL:
+def find_in_box(name: str) -> tuple[Path, Path] | None:
+    """Give the folders of weights and of calibration if a name means a model in the box; `./en-es` is the user's."""
+    if name not in (BOX_MODEL, CALIBRATED_MODEL):
         return None
-    if not has_box_model():
+    if not has_box_model() or not (box_folder() / name).is_dir():
         raise InputError(
-            f"This installation of Sightline lacks its own model {BOX_MODEL}: name another, by folder or by its name "
+            f"This installation of Sightline lacks its own model {name}: name another, by folder or by its name "
             "on the hub."
         )
-    return box_folder() / BOX_MODEL
+    return box_folder() / BOX_MODEL, box_folder() / name

@@ -68,17 +68,19 @@ def load(
     """Load a model so that every method can ask it.
 
     `model` is a Hugging Face name, a folder or a model object (then with its tokenizer); without one it is `en-es`, the
-    model in the box. Languages are for multilingual translation models and for those that translate both ways, `prefix`
-    is put before every source (T5), `chat` wraps the source in the tokenizer's chat template. `max_memory` bounds what
-    a method holds beside the model itself.
+    model in the box (`en-es-calibrated`: with calibrated attention). Languages are for multilingual translation models
+    and for those that translate both ways, `prefix` is put before every source (T5), `chat` wraps the source in the
+    tokenizer's chat template. `max_memory` bounds what a method holds beside the model itself.
     """
     if isinstance(model, LoadedModel):
         return model
     if isinstance(model, str | os.PathLike):
+        calibration = Path(model)
         if (in_box := find_in_box(os.fspath(model))) is not None:
-            model, dtype = in_box, dtype or torch.float32  # it is kept in half precision, to be small
+            model, calibration = in_box
+            dtype = dtype or torch.float32  # it is kept in half precision, to be small
         module = _load_module(os.fspath(model), dtype)
-        attach_saved_calibration(module, Path(model))
+        attach_saved_calibration(module, calibration)
         tokenizer = tokenizer if tokenizer is not None else os.fspath(model)
     else:
         module = _unwrap(model)

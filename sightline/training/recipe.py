@@ -287,11 +287,13 @@ def _as_mapping(changes: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _set_key(written: dict[str, Any], key: str, value: Any) -> None:
-    """Set `a.b.c` in nested mappings; sections that are not there are made."""
+    """Set `a.b.c` in nested mappings; sections that are not there, or are empty, are made."""
     *sections, last = key.split(".")
     place = written
     for section in sections:
-        inner = place.setdefault(section, {})
+        inner = place.get(section)
+        if inner is None:
+            inner = place[section] = {}
         if not isinstance(inner, dict):
             raise InputError(f"{key} cannot be set: {section} holds the value {inner!r}, not keys.")
         place = inner

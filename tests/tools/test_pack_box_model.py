@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,53 @@ def test_a_run_is_packed(tool: Any, run: Path, tmp_path: Path, monkeypatch: pyte
         torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
 
     card = (folder / "README.md").read_text(encoding="utf-8")
-    for part in ("| en-es | BLEU |", "| es-en | chrF2 |", "On 4 held-out pairs", "CC BY 2.0 FR", "seed 1", "4 steps"):
+    for part in (
+        "| en-es | en-es | BLEU |",
+        "| en-es | es-en | chrF2 |",
+        "On 4 held-out pairs",
+        "CC BY 2.0 FR",
+        "seed 1",
+        "4 steps",
+    ):
         assert part in card
     assert r"nrefs:1\|case:mixed" in card
-    assert "| everyday and encyclopaedic |" in card
+    assert "| en-es | everyday and encyclopaedic |" in card
+    with pytest.raises(InputError, match="lacks its own model en-es-calibrated"):
+        sightline.load("en-es-calibrated")
+
+
+def test_a_calibration_is_packed_with_the_model_that_it_was_trained_for(
+    tool: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGHTLINE_BOX", str(tmp_path / "box"))
+    tool.pack(run, tmp_path / "box", test_pairs=4)
+    calibrated = _calibrate(run, "en-es", tmp_path / "calibrated")
+    folder = tool.pack(run, tmp_path / "box", calibrated, test_pairs=4)
+    plain, twin, trained = sightline.load("en-es"), sightline.load("en-es-calibrated"), sightline.load(calibrated)
+    assert plain.calibration is None
+    assert twin.calibration is not None
+    for name, tensor in twin.calibration.state_dict().items():
+        torch.testing.assert_close(tensor, trained.calibration.state_dict()[name], atol=1e-3, rtol=1e-3)
+    assert {tensor.dtype for tensor in twin.module.state_dict().values() if tensor.is_floating_point()} == {
+        torch.float32
+    }
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    for part in ("| en-es-calibrated | en-es | BLEU |", "## The calibrated twin", "Fusion gate"):
+        assert part in card
+
+    other = _calibrate(run, str(run), tmp_path / "other")
+    with pytest.raises(InputError, match="was trained for other weights: pack the model, then"):
+        tool.pack(run, tmp_path / "box", other, test_pairs=4)
+    with pytest.raises(InputError, match="holds a model without calibration"):
+        tool.pack(run, tmp_path / "box", run, test_pairs=4)
+
+
+def _calibrate(run: Path, base: str, folder: Path) -> Path:
+    """Train a calibration for a moment, for the model of a run as it is, or as it is packed."""
+    written = json.loads((run / "recipe.json").read_text(encoding="utf-8"))
+    changes = {"calibration.fusion": "gate", "calibration.base": base, "training.steps": 2}
+    train(written, set=changes, output=folder, quiet=True)
+    return folder
 
 
 def test_what_does_not_fit_leaves_the_box_as_it_was(
