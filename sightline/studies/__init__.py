@@ -1,6 +1,7 @@
-"""Studies: one paper a file. What it claims, how it is measured, the paper's own figures beside ours.
+"""Studies: one paper a folder. What it claims, how it is measured, the paper's own figures beside ours.
 
-To add a study, write a module with a `STUDY` (`sightline.studies.study` says what that is) and a line here.
+To add a study, write a folder whose `study.py` has a `STUDY` (`sightline.studies.study` says what that is), and a line
+here.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from sightline.studies.study import Study
 
 STUDIES = {
-    "learning": "sightline.studies.learning",
-    "sparsity": "sightline.studies.sparsity",
+    "learning": "sightline.studies.learning.study",
+    "sparsity": "sightline.studies.sparsity.study",
 }
 """The module of each study, which is loaded when it is asked for."""
 

@@ -9,11 +9,12 @@ import torch
 
 from sightline.data.tasks import copying
 from sightline.measures import agreement
-from sightline.studies.learning import STUDY, count_words, sample_pairs
-from sightline.studies.learning_copying import ToySettings, learned, tasks
-from sightline.studies.learning_settings import QUICK
-from sightline.studies.learning_text import build_recipe, checkpoints, compare_runs
-from sightline.studies.learning_toys import (
+from sightline.studies.learning.copying import ToySettings, learned, tasks
+from sightline.studies.learning.exact import count_words, sample_pairs
+from sightline.studies.learning.settings import QUICK
+from sightline.studies.learning.study import STUDY
+from sightline.studies.learning.text import build_recipe, checkpoints, compare_runs
+from sightline.studies.learning.toys import (
     CopySettings,
     KeywordSettings,
     build_copier,
@@ -24,8 +25,8 @@ from sightline.studies.learning_toys import (
     measure_log_odds,
     train_copying,
 )
-from sightline.studies.learning_traces import Trace, Traced, read_trace, read_traces, to_rows
-from sightline.studies.learning_traces import _write as write_trace
+from sightline.studies.learning.traces import Trace, Traced, read_trace, read_traces, to_rows
+from sightline.studies.learning.traces import _write as write_trace
 from sightline.studies.running import run_study
 from sightline.studies.study import Study
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sightline.studies.learning_copying import ToySettings
-from sightline.studies.learning_text import TextSettings
-from sightline.studies.learning_toys import CopySettings, KeywordSettings
+from sightline.studies.learning.copying import ToySettings
+from sightline.studies.learning.text import TextSettings
+from sightline.studies.learning.toys import CopySettings, KeywordSettings
 
 
 @dataclass(frozen=True)
@@ -103,32 +103,9 @@ STANDARD = LearningSettings(
     ),
 )
 PAPER = LearningSettings(
-    classify=TextSettings(
-        sets=("imdb", "agnews", "20news-sports", "sst", "yelp"),
-        width=256,
-        embedding_width=300,
-        layers=1,
-        vocabulary=65_000,
-        steps=4000,
-        batch=32,
-        learning_rate=1e-3,
-        dropout=0.0,
-        max_words=1000,
-        measured=4000,
-    ),
-    translate=TextSettings(
-        sets=("multi30k", "hansard-en-fr"),
-        width=256,
-        embedding_width=256,
-        layers=2,
-        vocabulary=8000,
-        steps=49_500,
-        batch=16,
-        learning_rate=1e-3,
-        dropout=0.5,
-        max_words=100,
-        measured=1014,
-        bleu_sentences=1014,
+    classify=replace(STANDARD.classify, steps=4000, max_words=1000, measured=4000),
+    translate=replace(
+        STANDARD.translate, steps=49_500, max_words=100, measured=1014, train_sentences=None, bleu_sentences=1014
     ),
     toys=replace(STANDARD.toys, candidates=200, merges=("sum", "mean")),
 )

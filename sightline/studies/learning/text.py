@@ -26,7 +26,7 @@ from transformers import AutoTokenizer
 
 from sightline.measures import agreement, contextualize, kendall_tau, random_agreement, summarize
 from sightline.models.proxy import BagOfWords, ProxySettings, train_proxy
-from sightline.studies.learning_traces import Trace, Traced, Tracer, measure_proxy
+from sightline.studies.learning.traces import Trace, Traced, Tracer, measure_proxy
 from sightline.studies.study import Step, Work
 from sightline.training.batches import EncodedPairs, Ragged, encode_pairs, encode_texts
 from sightline.training.classification import encode_labelled, label_names

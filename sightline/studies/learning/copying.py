@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sightline.data.tasks import PairSampler, copying, copying_mixture, reordering
-from sightline.studies.learning_toys import (
+from sightline.studies.learning.toys import (
     FAILED,
     LEARNED,
     CopySettings,

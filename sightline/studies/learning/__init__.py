@@ -1,0 +1,1 @@
+"""How attention learns (Snell et al. 2021)."""

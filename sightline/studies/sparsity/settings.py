@@ -1,0 +1,57 @@
+"""The sizes of the study: minutes, a night on 2 cores, and the paper's own."""
+
+from __future__ import annotations
+
+from sightline.studies.sparsity.models import Settings
+
+QUICK = Settings(
+    train_texts=3000,
+    dev_texts=100,
+    test_texts=200,
+    max_words=30,
+    steps=120,
+    checkpoint_every=40,
+    learning_rates=(3e-3, 1e-3),
+    attention_rates=(1.0, 10.0),
+    adversary_steps=80,
+    adversary_rate=3e-3,
+    adversary_strength=1.0,
+    explained=30,
+    erased=30,
+    dispersed=15,
+    lambdas=(-10, 0, 0.9),
+    embedding_width=128,
+)
+STANDARD = Settings(
+    train_texts=5000,
+    dev_texts=300,
+    test_texts=1000,
+    max_words=200,
+    steps=480,
+    checkpoint_every=80,
+    learning_rates=(1e-3, 1e-3),
+    attention_rates=(1.0, 10.0),
+    adversary_steps=320,
+    adversary_rate=1e-3,
+    adversary_strength=1.0,
+    explained=300,
+    erased=60,
+    dispersed=30,
+)
+PAPER = Settings(
+    train_texts=25_000,
+    dev_texts=1000,
+    test_texts=4356,
+    max_words=400,
+    steps=6000,
+    checkpoint_every=700,
+    learning_rates=(1e-4, 1e-5),
+    attention_rates=(1.0, 10.0),
+    adversary_steps=6000,
+    adversary_rate=1e-4,
+    adversary_strength=1.0,
+    explained=4356,
+    erased=4356,
+    dispersed=4356,
+    vocabulary=20_000,
+)

@@ -1,0 +1,263 @@
+"""Is sparse attention more interpretable? (Meister et al. 2021)
+
+Classifiers with attention are trained with softmax and with sparsegen at several lambdas, on IMDb, 20 Newsgroups and
+SST where they are found; `models` says what is measured on them, `published` has the paper's figures. Here is
+what it claims, with its tables 1, 2, 3, 5 and 6; `plots` draws its figures 1 to 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sightline.studies.sparsity.models import ENCODERS, build_steps
+from sightline.studies.sparsity.plots import draw_plots
+from sightline.studies.sparsity.published import TABLE_1, TABLE_2, TABLE_3, TABLE_5, TABLE_6_INPUTS, TABLE_6_STATES
+from sightline.studies.sparsity.results import ENCODER_NAMES, NAMES, compared, spectrum, trend, trends
+from sightline.studies.sparsity.settings import PAPER, QUICK, STANDARD
+from sightline.studies.study import Claim, Figures, Finding, Results, Study, Table
+
+HIGH_ENTROPY = 0.4
+"""Of a largest possible entropy of 1; the lowest in the paper's table 1 is 0.46."""
+SMALL_LOSS = 0.02
+"""Of accuracy; the paper's unfrozen adversaries lose at most this."""
+LEARNED = 0.65
+"""The accuracy (of two labels) from which on a base model has something that its adversary can lose."""
+FAR = 0.3
+"""A Jensen-Shannon divergence (at most 0.69) from which on attention is elsewhere."""
+
+
+# Tables
+
+
+def _table_1(results: Results) -> Figures:
+    table: dict[str, dict[str, Any]] = {}
+    for name, label, model in compared(results):
+        table.setdefault(label, {})[name] = model["entropy state"][:2]
+    return table
+
+
+def _table_2(results: Results) -> Figures:
+    table: dict[str, dict[str, Any]] = {}
+    for (encoder, name), value in trends(results, "entropy gradient x").items():
+        table.setdefault(encoder, {})[name] = value
+    return table
+
+
+def _table_3(results: Results) -> Figures:
+    return {
+        NAMES[name]: {
+            "train": found["train"],
+            "test": found["test"],
+            "accuracy Transformer": found["models"]["transformer softmax"]["accuracy"],
+            "accuracy BiLSTM": found["models"]["lstm softmax"]["accuracy"],
+        }
+        for name, found in results.items()
+    }
+
+
+def _table_5(results: Results) -> Figures:
+    table: dict[str, dict[str, Any]] = {}
+    for name, found in results.items():
+        for encoder, shown in ENCODER_NAMES.items():
+            for kind in ("frozen", "unfrozen"):
+                adversary = found["models"][f"{encoder} {kind}"]
+                row = table.setdefault(f"{shown} {kind}", {})
+                row[f"{NAMES[name]} JSD"] = adversary["divergence"]
+                row[f"{NAMES[name]} accuracy"] = adversary["accuracy"]
+    return table
+
+
+def _table_6(results: Results, what: str) -> Figures:
+    table: dict[str, dict[str, Any]] = {}
+    for name, label, model in compared(results):
+        row = table.setdefault(label, {})
+        row[f"{name} gradient"] = model[f"tau gradient {what}"][:2]
+        row[f"{name} leave-one-out"] = model[f"tau loo {what}"][:2]
+    return table
+
+
+# Claims
+
+
+def _judge_states(results: Results, way: str, encoder: str = "") -> Finding | None:
+    """Judge whether attention correlates more with the states' importance than with the inputs', in every model."""
+    pairs = [
+        (model[f"tau {way} h"][0], model[f"tau {way} x"][0])
+        for _, label, model in compared(results)
+        if label.startswith(encoder)
+    ]
+    pairs = [pair for pair in pairs if None not in pair]
+    if not pairs:
+        return None
+    higher = sum(states > inputs for states, inputs in pairs)
+    states, inputs = np.mean(pairs, axis=0)
+    return Finding(
+        higher == len(pairs), f"{states:.2f} against {inputs:.2f} on average, in {higher} of {len(pairs)} models"
+    )
+
+
+def _judge_dispersion(results: Results) -> Finding | None:
+    values = [model["entropy state"][0] for _, _, model in compared(results)]
+    return _between(values, lowest=HIGH_ENTROPY)
+
+
+def _judge_input_entropy(results: Results) -> Finding | None:
+    values = [
+        model[f"entropy {way} x"][0]
+        for found in results.values()
+        for model in found["models"].values()
+        for way in ("gradient", "loo")
+        if f"entropy {way} x" in model
+    ]
+    return _between(values, lowest=HIGH_ENTROPY)
+
+
+def _between(values: Sequence[float | int | None], lowest: float) -> Finding | None:
+    known = [value for value in values if value is not None]
+    return Finding(min(known) > lowest, f"{min(known):.2f} to {max(known):.2f}") if known else None
+
+
+def _judge_falling(results: Results) -> Finding | None:
+    """Judge whether attention's correlation with the inputs' importance falls as lambda rises, on IMDb."""
+    if "imdb" not in results:
+        return None
+    found = {
+        (shown, way): trend(spectrum(results["imdb"]["models"], encoder), f"tau {way} x")
+        for encoder, shown in ENCODER_NAMES.items()
+        for way in ("gradient", "loo")
+    }
+    ours = ", ".join(f"{shown} {way} {value:+.2f}" for (shown, way), value in found.items())
+    return Finding(all(value < 0 for value in found.values()), f"trend with lambda: {ours}")
+
+
+def _judge_entropy_trend(results: Results) -> Finding | None:
+    return _negative(trends(results, "entropy gradient x"))
+
+
+def _judge_support(results: Results) -> Finding | None:
+    return _negative(trends(results, "support"))
+
+
+def _negative(trends: dict[tuple[str, str], float]) -> Finding | None:
+    ours = ", ".join(f"{encoder} {name} {value:+.2f}" for (encoder, name), value in trends.items())
+    return Finding(all(value < 0 for value in trends.values()), f"trend with lambda: {ours}") if trends else None
+
+
+def _judge_adversaries(results: Results, kind: str) -> Finding | None:
+    """Judge what adversaries lose of their base models' accuracy, where those have learned their task."""
+    pairs = [
+        (found["models"][f"{encoder} softmax"], found["models"][f"{encoder} {kind}"])
+        for found in results.values()
+        for encoder in ENCODERS
+        if found["models"][f"{encoder} softmax"]["accuracy"] >= LEARNED
+    ]
+    if not pairs:
+        return None
+    losses = [base["accuracy"] - adversary["accuracy"] for base, adversary in pairs]
+    loss, divergence = float(np.mean(losses)), float(np.mean([adversary["divergence"] for _, adversary in pairs]))
+    as_claimed = loss > SMALL_LOSS if kind == "frozen" else loss <= SMALL_LOSS
+    models = f"over {len(pairs)} models" if len(pairs) > 1 else "in 1 model"
+    ours = f"loses {loss:.2f} of accuracy on average (at most {max(losses):.2f}), JSD {divergence:.2f}, {models}"
+    return Finding(as_claimed and divergence > FAR, ours)
+
+
+CLAIMS = (
+    Claim(
+        "states",
+        "By gradients, attention correlates more with the importance of states than of inputs, in every model.",
+        "0.62 to 0.98 against 0.24 to 0.72 (table 6, figure 1)",
+        lambda results: _judge_states(results, "gradient"),
+    ),
+    Claim(
+        "states-loo",
+        "By leave-one-out too, in every BiLSTM (the paper's own figures for the Transformer go the other way).",
+        "0.49 to 0.99 against 0.17 to 0.35 (table 6, figure 4)",
+        lambda results: _judge_states(results, "loo", "BiLSTM"),
+    ),
+    Claim(
+        "dispersion",
+        "The inputs' importance for a state is dispersed, with softmax and sparsemax: its normalised entropy is above "
+        f"{HIGH_ENTROPY} in every model.",
+        "0.46 to 0.93 (table 1)",
+        _judge_dispersion,
+    ),
+    Claim(
+        "input-entropy",
+        "The inputs' importance for the output is dispersed too, whatever the projection: its normalised entropy is "
+        f"above {HIGH_ENTROPY} in every model.",
+        "quite high across all models and settings (figure 2)",
+        _judge_input_entropy,
+    ),
+    Claim(
+        "entropy-trend",
+        "That entropy falls as lambda rises (table 2 is negative; the paper's text says that it rises).",
+        "-0.41 to -0.94 (table 2)",
+        _judge_entropy_trend,
+    ),
+    Claim(
+        "falling",
+        "Attention's correlation with the inputs' importance falls as lambda rises, on IMDb.",
+        "a downward trend (figure 3)",
+        _judge_falling,
+    ),
+    Claim(
+        "frozen",
+        f"Adversaries with a frozen encoder attend elsewhere (JSD above {FAR} on average), and lose accuracy (more "
+        f"than {SMALL_LOSS}).",
+        "0.03 to 0.18 lost, JSD 0.57 to 0.67 (table 5)",
+        lambda results: _judge_adversaries(results, "frozen"),
+    ),
+    Claim(
+        "unfrozen",
+        f"Adversaries that are trained anew attend elsewhere too, and lose none (at most {SMALL_LOSS}).",
+        "0.02 lost to 0.01 gained, JSD 0.57 to 0.67 (table 5)",
+        lambda results: _judge_adversaries(results, "unfrozen"),
+    ),
+    Claim(
+        "support",
+        "A larger lambda attends to fewer positions.",
+        "so by definition (section 2, eq. 3)",
+        _judge_support,
+    ),
+)
+
+
+STUDY = Study(
+    name="sparsity",
+    title="Is sparse attention more interpretable?",
+    paper="Meister, Lazov, Augenstein and Cotterell 2021: Is Sparse Attention more Interpretable? (ACL 2021)",
+    presets={"quick": QUICK, "standard": STANDARD, "paper": PAPER},
+    steps=build_steps,
+    claims=CLAIMS,
+    tables=(
+        Table("Entropy of the inputs' importance for states", "table 1", TABLE_1, _table_1),
+        Table("Trend with lambda of the entropy of the inputs' importance, tau-b", "table 2", TABLE_2, _table_2),
+        Table("Data sets and accuracy on test texts", "table 3", TABLE_3, _table_3),
+        Table("Adversaries: divergence of attention, and accuracy", "table 5", TABLE_5, _table_5),
+        Table(
+            "Kendall's tau-b of attention with the importance of inputs",
+            "table 6",
+            TABLE_6_INPUTS,
+            lambda r: _table_6(r, "x"),
+        ),
+        Table(
+            "Kendall's tau-b of attention with the importance of states",
+            "table 6",
+            TABLE_6_STATES,
+            lambda r: _table_6(r, "h"),
+        ),
+    ),
+    plots=draw_plots,
+    deviations=(
+        "The paper does not name its values of lambda: the grid is ours.",
+        "Table 2 is tau-b of lambda with the mean entropy of each model; how the paper pools documents is not said.",
+        "Presets other than `paper` train on fewer and shorter texts, at higher learning rates, with one seed.",
+        "20 Newsgroups is the split by date (1,194 / 794 messages); IMDb's test texts are a sample of all 25,000.",
+        "Weight decay is AdamW's. The learning rate of attention is that of the rest in BiLSTMs, 10 times that in "
+        "Transformers and adversaries; the paper does not say where it is which.",
+        "A frozen adversary trains the parameters of attention only, and from scratch.",
+    ),
+)
