@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.cli.options import OptionalModelName, SourceLanguage, TargetLanguage
+from sightline.cli.options import STANDARD_OUTPUT, OptionalModelName, Output, Prefix, SourceLanguage, TargetLanguage
 from sightline.cli.settings import read_settings
 from sightline.errors import InputError
 from sightline.models.box import BOX_MODEL
@@ -47,13 +47,13 @@ def align(
     load: Annotated[Path | None, typer.Option(help="Align with a statistical aligner that was saved.")] = None,
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
-    prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
+    prefix: Prefix = "",
     format: Annotated[str, typer.Option(help="Format of the result: pharaoh, naacl or jsonl.")] = "pharaoh",
     confidences: Annotated[bool, typer.Option("--confidences", help="Write i-j:c, with c how sure it is.")] = False,
     explain_choice: Annotated[
         bool, typer.Option("--explain-choice", help="Show, on standard error, what was chosen and why.")
     ] = False,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")] = Path("-"),
+    output: Output = STANDARD_OUTPUT,
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, with confidences.")] = False,
 ) -> None:
     """Align the words of parallel text; links are written as source-target pairs counted from 0, one line a pair.

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.options import ModelName, SourceLanguage, TargetLanguage
+from sightline.cli.options import ModelName, Prefix, SourceLanguage, TargetLanguage
 from sightline.cli.settings import read_settings
 from sightline.errors import InputError
 from sightline.models.box import BOX_MODEL
@@ -26,7 +26,7 @@ def explain(
     json: Annotated[Path | None, typer.Option(help="Write the scores to this file; - is standard output.")] = None,
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
-    prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
+    prefix: Prefix = "",
     chat: Annotated[bool, typer.Option(help="Wrap the source in the model's chat template.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing to the terminal.")] = False,
 ) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -16,3 +17,14 @@ SourceLanguage = Annotated[
 TargetLanguage = Annotated[
     str | None, typer.Option("--target-lang", help="Language of the target (the same, and OPUS-MT).")
 ]
+Prefix = Annotated[str, typer.Option(help="What to put before the source (T5).")]
+Beam = Annotated[int, typer.Option(min=1, help="Hypotheses kept at a time; 1 is greedy.")]
+LengthPenalty = Annotated[float, typer.Option(help="More favours longer translations.")]
+AligningMethod = Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")]
+Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")]
+STANDARD_OUTPUT = Path("-")
+
+
+def search_options(beam: int, length_penalty: float) -> dict[str, Any]:
+    """Give the options of transformers' `generate`, which refuses a length penalty where there is no beam."""
+    return {"num_beams": beam} | ({"length_penalty": length_penalty} if beam > 1 else {})

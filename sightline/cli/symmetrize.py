@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.cli.options import STANDARD_OUTPUT, Output
+
 
 def symmetrize(
     forward: Annotated[Path, typer.Argument(help="Source-target links, one sentence a line; - is standard input.")],
@@ -27,7 +29,7 @@ def symmetrize(
     confidences: Annotated[
         bool, typer.Option("--confidences", help="Write i-j:c, with c the mean confidence of the directions.")
     ] = False,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")] = Path("-"),
+    output: Output = STANDARD_OUTPUT,
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, with confidences.")] = False,
 ) -> None:
     """Join the word alignments of two directions; the result is written as source-target links.

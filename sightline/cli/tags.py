@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.options import ModelName, SourceLanguage, TargetLanguage
+from sightline.cli.options import (
+    STANDARD_OUTPUT,
+    AligningMethod,
+    Beam,
+    LengthPenalty,
+    ModelName,
+    Output,
+    Prefix,
+    SourceLanguage,
+    TargetLanguage,
+    search_options,
+)
 from sightline.models.box import BOX_MODEL
 
 
@@ -17,13 +28,13 @@ def tags(
     reverse: Annotated[
         str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction, to align better.")
     ] = None,
-    method: Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")] = "auto",
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at a time; 1 is greedy.")] = 4,
-    length_penalty: Annotated[float, typer.Option(help="More favours longer translations.")] = 0.6,
+    method: AligningMethod = "auto",
+    beam: Beam = 4,
+    length_penalty: LengthPenalty = 0.6,
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
-    prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")] = Path("-"),
+    prefix: Prefix = "",
+    output: Output = STANDARD_OUTPUT,
 ) -> None:
     """Translate text with inline markup: XML and HTML tags, and placeholders such as {0}, {{name}} and %s.
 
@@ -38,6 +49,6 @@ def tags(
     options: dict[str, object] = {"method": method}
     if reverse is not None:
         options["reverse"] = sightline.load(reverse, source_lang=target_lang, target_lang=source_lang, prefix=prefix)
-    search = {"num_beams": beam} | ({"length_penalty": length_penalty} if beam > 1 else {})
+    search = search_options(beam, length_penalty)
     translated = sightline.translate_markup(loaded, read_lines(source), align=options, **search)
     write_lines((text + "\n" for text in translated), output)

@@ -10,7 +10,18 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.options import ModelName, SourceLanguage, TargetLanguage
+from sightline.cli.options import (
+    STANDARD_OUTPUT,
+    AligningMethod,
+    Beam,
+    LengthPenalty,
+    ModelName,
+    Output,
+    Prefix,
+    SourceLanguage,
+    TargetLanguage,
+    search_options,
+)
 from sightline.models.box import BOX_MODEL
 
 
@@ -20,13 +31,13 @@ def translate(
     align: Annotated[
         bool, typer.Option("--align", help="Write `translation ||| 0-0 1-2`, words counted from 0.")
     ] = False,
-    method: Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")] = "auto",
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at a time; 1 is greedy.")] = 4,
-    length_penalty: Annotated[float, typer.Option(help="More favours longer translations.")] = 0.6,
+    method: AligningMethod = "auto",
+    beam: Beam = 4,
+    length_penalty: LengthPenalty = 0.6,
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
-    prefix: Annotated[str, typer.Option(help="What to put before the source (T5).")] = "",
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")] = Path("-"),
+    prefix: Prefix = "",
+    output: Output = STANDARD_OUTPUT,
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, links with confidences.")] = False,
 ) -> None:
     """Translate text, sentence by sentence, and align the words.
@@ -38,7 +49,7 @@ def translate(
     from sightline.alignment.parallel import read_lines, write_lines
 
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
-    search = {"num_beams": beam} | ({"length_penalty": length_penalty} if beam > 1 else {})
+    search = search_options(beam, length_penalty)
     sources, same_sources = tee(read_lines(source))
     translations = sightline.translate(loaded, sources, align={"method": method} if align else False, **search)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -26,7 +25,7 @@ from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.training.batches import IGNORED
-from sightline.training.objective import COUNTED, ProjectedCrossEntropy
+from sightline.training.objective import COUNTED, Objective
 from sightline.training.recipe import CalibratedTrainingSettings
 
 TINY = 1e-12
@@ -49,16 +48,11 @@ def prepare_calibration(model: LoadedModel, settings: CalibratedTrainingSettings
     )
 
 
-class CalibratedObjective(nn.Module):
+class CalibratedObjective(Objective):
     """A calibrated translation model with its two losses, as one module that can be run on many processes."""
 
     counted = (*COUNTED, "perturbed_loss", "mask")
     """What is counted in training, beside the loss: also the cross-entropy under perturbation, and the mean mask."""
-
-    def __init__(self, model: Any, label_smoothing: float) -> None:
-        super().__init__()
-        self.model = model
-        self.label_smoothing = label_smoothing
 
     def forward(
         self,
@@ -71,29 +65,18 @@ class CalibratedObjective(nn.Module):
         calibration: Calibration = self.model.calibration
         settings = calibration.settings
         encoded = self.model.get_encoder()(input_ids=input_ids, attention_mask=attention_mask)
-        loss, counts = self._decode(encoded, attention_mask, decoder_input_ids, labels, self.label_smoothing)
+        inputs = {"attention_mask": attention_mask, "decoder_input_ids": decoder_input_ids}
+        loss, counts = self.predict(labels, self.label_smoothing, encoder_outputs=encoded, **inputs)
         if not self.training:
             return loss, counts
         apart = type(encoded)(**{name: part.detach() for name, part in encoded.items()})
         with _only_the_mask_learns(self.model, calibration), calibration.running("perturbed") as running:
-            perturbed, _ = self._decode(apart, attention_mask, decoder_input_ids, labels, smoothing=0.0)
+            perturbed, _ = self.predict(labels, 0.0, encoder_outputs=apart, **inputs)
         masks, steps = running.by_layer(), labels.ne(IGNORED)
         size = mask_size(masks, attention_mask, steps, settings.penalty)
         kept = sum_of_means(masks, attention_mask, steps)
         more = torch.stack([perturbed.detach(), kept]).to(counts.dtype)
         return loss - perturbed + settings.alpha * size, torch.cat([counts, more])
-
-    def _decode(
-        self, encoded: Any, attention_mask: Tensor, decoder_input_ids: Tensor, labels: Tensor, smoothing: float
-    ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
-        states = self.model.base_model(
-            encoder_outputs=encoded,
-            attention_mask=attention_mask,
-            decoder_input_ids=decoder_input_ids,
-            use_cache=False,
-        )[0]
-        weight = self.model.get_output_embeddings().weight
-        return ProjectedCrossEntropy.apply(states, weight, labels, smoothing, torch.is_grad_enabled())
 
 
 def mask_size(

@@ -27,7 +27,7 @@ COUNTED = ("cross_entropy", "correct", "labels")
 class Objective(nn.Module):
     """A translation model with its loss, as one module that can be run on many processes."""
 
-    counted = COUNTED
+    counted: tuple[str, ...] = COUNTED
 
     def __init__(self, model: Any, label_smoothing: float) -> None:
         super().__init__()
@@ -42,14 +42,21 @@ class Objective(nn.Module):
         labels: Int[Tensor, "batch target"],
     ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
         """Give the smoothed loss, summed over labels, and beside it (cross-entropy, correct labels, labels)."""
-        states = self.model.base_model(
+        return self.predict(
+            labels,
+            self.label_smoothing,
             input_ids=input_ids,
             attention_mask=attention_mask,
             decoder_input_ids=decoder_input_ids,
-            use_cache=False,
-        )[0]
+        )
+
+    def predict(
+        self, labels: Int[Tensor, "batch target"], smoothing: float, **inputs: Any
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
+        """Run the model on some inputs; give the loss and the counts."""
+        states = self.model.base_model(**inputs, use_cache=False)[0]
         weight = self.model.get_output_embeddings().weight
-        return ProjectedCrossEntropy.apply(states, weight, labels, self.label_smoothing, torch.is_grad_enabled())
+        return ProjectedCrossEntropy.apply(states, weight, labels, smoothing, torch.is_grad_enabled())
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
