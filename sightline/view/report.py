@@ -9,8 +9,10 @@ from string import Template
 from typing import Any
 
 from sightline.view.plots import draw_plot
+from sightline.view.tables import draw_cells
 
 Document = Mapping[str, Any]
+VERDICT_CLASSES = {"holds": "holds", "does not hold": "fails", "not measured": "faint"}
 
 
 def render_report_page(document: Document) -> str:
@@ -19,19 +21,18 @@ def render_report_page(document: Document) -> str:
         f"<p class='lead'>{escape(document['paper'])}</p>",
         f"<p>{escape(_how(document)).replace('`', '')}</p>",
         "<h2>Claims</h2>",
-        _html_table(("claim", "verdict", "here", "paper"), _claim_rows(document)),
+        draw_cells(("claim", "verdict", "here", "paper"), _claim_rows(document), VERDICT_CLASSES),
     ]
     for plot in document["plots"]:
         note = f"<figcaption>{escape(plot['note'])}</figcaption>" if plot.get("note") else ""
         parts.append(f"<figure>{draw_plot(plot)}{note}</figure>")
     for table in document["tables"]:
         parts.append(f"<h2>{escape(_title(table))}</h2><p class='faint'>{LEGEND}</p>")
-        parts.append(_html_table(("", *table["columns"]), _figure_rows(table)))
+        parts.append(draw_cells(("", *table["columns"]), _figure_rows(table)))
     if document["deviations"]:
         items = "".join(f"<li>{escape(text)}</li>" for text in document["deviations"])
         parts.append(f"<h2>Done otherwise than in the paper</h2><ul>{items}</ul>")
-    rows = [(name, value) for name, value in _conditions(document)]
-    parts.append(f"<h2>Settings and versions</h2>{_html_table(('name', 'value'), rows)}")
+    parts.append(f"<h2>Settings and versions</h2>{draw_cells(('name', 'value'), _conditions(document))}")
     template = Template((files("sightline.view") / "report.html").read_text(encoding="utf-8"))
     return template.substitute(title=escape(document["title"]), body="\n".join(parts))
 
@@ -102,19 +103,6 @@ def _conditions(document: Document) -> Iterator[tuple[str, str]]:
     yield "versions", ", ".join(f"{name} {number}" for name, number in document["versions"].items())
     yield "commit", str(document["commit"])
     yield "seconds by step", ", ".join(f"{name} {seconds:.0f}" for name, seconds in document["seconds"].items())
-
-
-def _html_table(header: Sequence[str], rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join(f"<tr>{''.join(_html_cell(cell) for cell in row)}</tr>" for row in rows)
-    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-def _html_cell(cell: str) -> str:
-    kind = {"holds": " class='holds'", "does not hold": " class='fails'", "not measured": " class='faint'"}.get(
-        cell, ""
-    )
-    return f"<td{kind}>{escape(cell)}</td>"
 
 
 def _markdown_table(header: Sequence[str], rows: Iterator[tuple[str, ...]]) -> str:
