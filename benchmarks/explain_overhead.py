@@ -31,7 +31,7 @@ import sightline
 from sightline.models.loaded import LoadedModel
 from sightline.models.memory import positions_that_fit
 from sightline.text.batches import batches_by_length
-from sightline.verbs import MAX_BATCH_SIZE
+from sightline.verbs.explaining import MAX_BATCH_SIZE
 
 RUNS = ("forward", "body", "explain")
 Work = Callable[[list[str], list[str]], object]

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from sightline.errors import InputError
 
 if TYPE_CHECKING:
-    from sightline.aligning import align, explain_choice
     from sightline.alignment.error_rate import score_alignments as score
     from sightline.alignment.links import Alignment
     from sightline.attend.watch import watch
     from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
-    from sightline.calibrating import calibrate
     from sightline.faithfulness import measure_faithfulness
     from sightline.models.loading import load
-    from sightline.streaming import AlignedWord, AlignmentStreamer, stream_translation
     from sightline.training import train
-    from sightline.translating import Translation, translate, translate_markup
-    from sightline.verbs import explain
+    from sightline.verbs.aligning import align, explain_choice
+    from sightline.verbs.calibrating import calibrate
+    from sightline.verbs.explaining import explain
+    from sightline.verbs.streaming import AlignedWord, AlignmentStreamer, stream_translation
+    from sightline.verbs.translating import Translation, translate, translate_markup
 
 __version__ = "0.1.0"
 
@@ -55,17 +55,17 @@ _HOME = {
     "save_attributions": "sightline.attribution",
     "watch": "sightline.attend.watch",
     "load": "sightline.models.loading",
-    "calibrate": "sightline.calibrating",
-    "explain": "sightline.verbs",
-    "align": "sightline.aligning",
-    "explain_choice": "sightline.aligning",
+    "calibrate": "sightline.verbs.calibrating",
+    "explain": "sightline.verbs.explaining",
+    "align": "sightline.verbs.aligning",
+    "explain_choice": "sightline.verbs.aligning",
     "train": "sightline.training",
-    "translate": "sightline.translating",
-    "Translation": "sightline.translating",
-    "translate_markup": "sightline.translating",
-    "AlignedWord": "sightline.streaming",
-    "AlignmentStreamer": "sightline.streaming",
-    "stream_translation": "sightline.streaming",
+    "translate": "sightline.verbs.translating",
+    "Translation": "sightline.verbs.translating",
+    "translate_markup": "sightline.verbs.translating",
+    "AlignedWord": "sightline.verbs.streaming",
+    "AlignmentStreamer": "sightline.verbs.streaming",
+    "stream_translation": "sightline.verbs.streaming",
     "Alignment": "sightline.alignment.links",
     "measure_faithfulness": "sightline.faithfulness",
     "score": "sightline.alignment.error_rate",

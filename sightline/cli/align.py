@@ -16,7 +16,7 @@ from sightline.models.box import BOX_MODEL
 
 if TYPE_CHECKING:
     from sightline.alignment.links import Alignment
-    from sightline.ways import Choice
+    from sightline.verbs.ways import Choice
 
 
 def align(

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sightline.aligning import align
 from sightline.alignment.error_rate import score_alignments
 from sightline.demo.material import GoldSet
 from sightline.models.loaded import LoadedModel
 from sightline.scores import Score
-from sightline.ways import Choice
+from sightline.verbs.aligning import align
+from sightline.verbs.ways import Choice
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Compared:
 def compare_methods(model: LoadedModel, gold: Sequence[GoldSet], smoothgrad: int) -> Iterator[Compared]:
     """Align the gold pairs by attention, by norms and by saliency over so many SmoothGrad samples, and score each.
 
-    The layer and reading of the first two are chosen without gold (`sightline.choosing`); saliency has none. A model
-    that translates both ways is read both ways.
+    The layer and reading of the first two are chosen without gold (`sightline.verbs.choosing`); saliency has none.
+    A model that translates both ways is read both ways.
     """
     methods: dict[str, dict[str, Any]] = {
         "attention": {"method": "attention"},

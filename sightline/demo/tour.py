@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sightline.aligning import explain_choice
 from sightline.attribution import Attribution
 from sightline.demo.comparison import Compared, compare_methods
 from sightline.demo.made_up import train_on_made_up_language
@@ -18,11 +17,12 @@ from sightline.demo.material import GoldSet, Material, material_in_the_box
 from sightline.errors import InputError
 from sightline.models.box import has_box_model
 from sightline.scores import Score
-from sightline.translating import Translation, translate, translate_markup
-from sightline.verbs import explain
+from sightline.verbs.aligning import explain_choice
+from sightline.verbs.explaining import explain
+from sightline.verbs.translating import Translation, translate, translate_markup
+from sightline.verbs.ways import Way
 from sightline.view.html import render_page
 from sightline.view.tables import PageTable
-from sightline.ways import Way
 
 REPORT = "report.html"
 MODEL = "model"

@@ -20,13 +20,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from sightline.attend.calibration import Calibration, CalibrationSettings, Mask
-from sightline.calibrating import attach_calibration
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.training.batches import IGNORED
 from sightline.training.objective import COUNTED, Objective
 from sightline.training.recipe import CalibratedTrainingSettings
+from sightline.verbs.calibrating import attach_calibration
 
 TINY = 1e-12
 """Stands under the root of a norm, whose slope at zero would be infinite."""

@@ -17,7 +17,7 @@ from sightline.models.loading import load
 from sightline.training.batches import EncodedPairs, epoch_batches
 from sightline.training.corpus import Pair
 from sightline.training.vocabulary import language_token
-from sightline.translating import translate
+from sightline.verbs.translating import translate
 
 
 @dataclass(frozen=True)

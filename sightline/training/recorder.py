@@ -22,7 +22,7 @@ from sightline.measures.rows import PerRow
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.training.checkpoints import write_text
-from sightline.verbs import explain
+from sightline.verbs.explaining import explain
 
 
 class AttentionRecorder:

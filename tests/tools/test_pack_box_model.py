@@ -15,8 +15,8 @@ from training.tiny import recipe
 
 import sightline
 from sightline.errors import InputError
-from sightline.remembering import FILE_NAME
 from sightline.training import train
+from sightline.verbs.remembering import FILE_NAME
 
 TOOL = Path(__file__).parents[2] / "tools" / "pack_box_model.py"
 

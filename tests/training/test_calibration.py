@@ -17,13 +17,13 @@ from training.tiny import recipe, same_weights
 
 import sightline
 from sightline.attend.calibration import CalibrationSettings
-from sightline.calibrating import attach_calibration
 from sightline.models.lstm import LstmSettings, build_lstm
 from sightline.models.transformer import TransformerSettings, build_transformer
 from sightline.training import train
 from sightline.training.batches import IGNORED
 from sightline.training.calibration import CalibratedObjective
 from sightline.training.recipe import read_recipe
+from sightline.verbs.calibrating import attach_calibration
 
 ALPHA, SMOOTHING = 0.7, 0.1
 

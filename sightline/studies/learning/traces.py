@@ -21,8 +21,8 @@ from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.proxy import BagOfWords
 from sightline.training.corpus import Pair
-from sightline.translating import translate
-from sightline.verbs import explain, map_examples
+from sightline.verbs.explaining import explain, map_examples
+from sightline.verbs.translating import translate
 
 BEST = "best"
 

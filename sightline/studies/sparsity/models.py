@@ -30,7 +30,7 @@ from sightline.models.loading import load
 from sightline.studies.study import Step, Work
 from sightline.training import TrainingResult, train
 from sightline.training.checkpoints import write_text
-from sightline.verbs import explain
+from sightline.verbs.explaining import explain
 
 DATA_SETS = ("sst", "20news-sports", "imdb")
 """The paper's, the quickest first."""

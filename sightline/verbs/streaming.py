@@ -24,18 +24,18 @@ from transformers.generation.streamers import BaseStreamer
 
 from sightline.attend.watch import Record, watch
 from sightline.attribution import Attribution, Tokens
-from sightline.choosing import choose
 from sightline.errors import InputError
 from sightline.methods import find_method
 from sightline.methods.attention import choose_head, read_layers
 from sightline.methods.norms import gram_matrices, norms_by_head, norms_of_sum
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.remembering import recall
 from sightline.text.words import tokens_of_ids
-from sightline.translating import answer_pairs, load_translator
-from sightline.verbs import Pair
-from sightline.ways import LAYERED_METHODS, Asked, Way
+from sightline.verbs.choosing import choose
+from sightline.verbs.explaining import Pair
+from sightline.verbs.remembering import recall
+from sightline.verbs.translating import answer_pairs, load_translator
+from sightline.verbs.ways import LAYERED_METHODS, Asked, Way
 
 ROW_BY_ROW = ("argmax", "argmax-words", "pieces", "threshold")
 

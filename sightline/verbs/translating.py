@@ -9,7 +9,6 @@ from typing import Any, overload
 
 from transformers import GenerationConfig
 
-from sightline.aligning import build_aligner
 from sightline.alignment.links import Alignment
 from sightline.alignment.markup import parse_markup, restore_markup, strip_markup
 from sightline.errors import InputError, unknown_name
@@ -17,7 +16,8 @@ from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.text.words import Text
-from sightline.verbs import Pair, in_the_form_of, map_examples, pair_up
+from sightline.verbs.aligning import build_aligner
+from sightline.verbs.explaining import Pair, in_the_form_of, map_examples, pair_up
 
 
 @dataclass(frozen=True)

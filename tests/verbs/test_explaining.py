@@ -8,11 +8,11 @@ import torch
 import zoo
 
 import sightline
-from sightline import verbs
 from sightline.attend.watch import eager_attention
 from sightline.attribution import Attribution
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
+from sightline.verbs import explaining
 
 
 def assert_same(ours: Attribution, theirs: Attribution, atol: float = 1e-5) -> None:
@@ -38,7 +38,7 @@ def test_one_text_many_texts_an_iterator() -> None:
 
 
 def test_an_iterator_is_read_only_as_far_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verbs, "WINDOW", 4)
+    monkeypatch.setattr(explaining, "WINDOW", 4)
     read = []
 
     def sources():
@@ -61,7 +61,7 @@ def test_order_is_kept_and_batches_do_not_matter(name: str, monkeypatch: pytest.
     together = sightline.explain(model, sources, targets, layer="all", head="all")
     for number, attribution in enumerate(together):
         assert attribution.source.words == tuple(sources[number].split())
-    monkeypatch.setattr(verbs, "MAX_BATCH_SIZE", 1)
+    monkeypatch.setattr(explaining, "MAX_BATCH_SIZE", 1)
     for ours, theirs in zip(together, sightline.explain(model, sources, targets, layer="all", head="all"), strict=True):
         assert_same(ours, theirs)
 

@@ -8,13 +8,13 @@ import torch
 import zoo
 
 import sightline
-from sightline import verbs
 from sightline.alignment import symmetrization
 from sightline.alignment.extraction import extract_alignment
 from sightline.alignment.joining import join_scores
 from sightline.alignment.symmetrization import symmetrize
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
+from sightline.verbs import explaining
 
 NORMS = {"method": "norms", "layer": 1, "reading": "input", "extraction": "argmax"}
 
@@ -63,7 +63,7 @@ def test_a_pair_with_an_empty_side_has_no_links_and_the_others_stay_in_order() -
 
 
 def test_an_iterator_is_read_only_as_far_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verbs, "WINDOW", 4)
+    monkeypatch.setattr(explaining, "WINDOW", 4)
     monkeypatch.setattr(symmetrization, "PAIRS_AT_ONCE", 2)
     read = []
 

@@ -7,11 +7,11 @@ import torch
 import zoo
 
 import sightline
-from sightline import verbs
 from sightline.alignment.extraction import extract_alignment
 from sightline.alignment.markup import MARKUP, strip_markup
 from sightline.errors import InputError
 from sightline.text.words import tokens_of_ids
+from sightline.verbs import explaining
 
 NORMS = {"method": "norms", "layer": 1, "reading": "input", "extraction": "argmax"}
 
@@ -52,7 +52,7 @@ def test_one_many_a_stream_and_empty_lines(monkeypatch: pytest.MonkeyPatch) -> N
     assert one.alignment.links == many[1].alignment.links
     assert many[0].text == many[-1].text == ""
     assert many[0].alignment == sightline.Alignment()
-    monkeypatch.setattr(verbs, "WINDOW", 2)
+    monkeypatch.setattr(explaining, "WINDOW", 2)
     read = []
 
     def stream():

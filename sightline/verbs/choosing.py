@@ -29,10 +29,10 @@ from sightline.methods.attention import LayerSettings, read_layers
 from sightline.methods.similarity import SIMILARITY
 from sightline.models.inspection import AttentionLayer
 from sightline.models.loaded import LoadedModel
-from sightline.remembering import ENOUGH_PAIRS, remember
 from sightline.text.words import split_words
-from sightline.verbs import Pair, explain_pairs
-from sightline.ways import AUTO, LAYERED_METHODS, Asked, Candidate, Choice, Way
+from sightline.verbs.explaining import Pair, explain_pairs
+from sightline.verbs.remembering import ENOUGH_PAIRS, remember
+from sightline.verbs.ways import AUTO, LAYERED_METHODS, Asked, Candidate, Choice, Way
 
 SAMPLE = 200
 READINGS = ("input", "output")

@@ -17,7 +17,7 @@ from torch import nn
 
 from sightline.models.box import is_in_box
 from sightline.models.loaded import LoadedModel
-from sightline.ways import Asked, Choice
+from sightline.verbs.ways import Asked, Choice
 
 FILE_NAME = "sightline-align.json"
 FILE_FORMAT = 1

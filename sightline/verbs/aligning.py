@@ -15,16 +15,16 @@ from sightline.alignment.joining import join_scores
 from sightline.alignment.links import Alignment
 from sightline.alignment.symmetrization import DEFAULT_RULE, RULES, symmetrize_all
 from sightline.attribution import Attribution
-from sightline.choosing import SAMPLE, choose
 from sightline.errors import InputError, unknown_name
 from sightline.methods.similarity import SIMILARITY, SimilaritySettings, similarity
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.remembering import ENOUGH_PAIRS, recall
 from sightline.text.words import Text
-from sightline.verbs import Pair, explain_pairs, in_the_form_of, map_examples, pair_up
-from sightline.ways import AUTO, Asked, Choice, Way
+from sightline.verbs.choosing import SAMPLE, choose
+from sightline.verbs.explaining import Pair, explain_pairs, in_the_form_of, map_examples, pair_up
+from sightline.verbs.remembering import ENOUGH_PAIRS, recall
+from sightline.verbs.ways import AUTO, Asked, Choice, Way
 
 JOINS = ("scores", "links")
 """What of two directions is joined: their scores and then their links, or their links alone."""
@@ -73,7 +73,8 @@ def build_aligner(
     (with join="links" they are not), and the links by the rule `symmetrize`. A model that translates both ways is its
     own reverse; with reverse=False only its one direction counts. Of method, layer, reading
     and extraction, what is not named is chosen by a sample of the pairs, without gold, and told to `on_choice` (see
-    `sightline.choosing`). The method may also be `similarity` or any of METHODS; the other settings are the method's.
+    `sightline.verbs.choosing`). The method may also be `similarity` or any of METHODS; the other settings are that
+    method's.
     """
     if join not in JOINS:
         raise unknown_name("way to join directions", join, JOINS)

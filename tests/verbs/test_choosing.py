@@ -12,12 +12,12 @@ import torch
 import zoo
 
 import sightline
-from sightline import remembering
 from sightline.alignment.bitext import build_bitext
 from sightline.alignment.links import Alignment
 from sightline.alignment.statistical import train_aligner
 from sightline.models.loaded import LoadedModel
-from sightline.ways import Asked, Choice, Way
+from sightline.verbs import remembering
+from sightline.verbs.ways import Asked, Choice, Way
 
 TEXT = "the cat sees a dog and the bird sings of it on a mat for members"
 SENTENCES = [" ".join(TEXT.split()[start : start + length]) for start in range(5) for length in (4, 5, 6, 7)]
@@ -160,7 +160,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def no_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.aligning.choose", lambda *_: pytest.fail("chose again"))
+    monkeypatch.setattr("sightline.verbs.aligning.choose", lambda *_: pytest.fail("chose again"))
 
 
 def test_a_choice_is_remembered_beside_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
