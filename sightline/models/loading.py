@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 
+import sightline.models.tokenization  # noqa: F401  (AutoTokenizer then knows our own)
 from sightline.errors import InputError
 from sightline.models.adapter import attach_saved_calibration
 from sightline.models.box import BOX_MODEL, find_in_box

@@ -93,7 +93,7 @@ def encode_pairs(
 
     With `languages` every pair is there in both directions, and its source begins with the token of its target.
     """
-    sides = [encode_texts([pair[side] for pair in pairs], tokenizer) for side in (0, 1)]
+    sides = [encode_texts([pair[side] for pair in pairs], tokenizer, as_targets=bool(side)) for side in (0, 1)]
     room = max_length if languages is None else max_length - 1
     fits = [max(len(ids) for ids in both) <= room for both in zip(*sides, strict=True)]
     if not any(fits):
@@ -107,12 +107,13 @@ def encode_pairs(
     return encoded, [pair for pair, fit in zip(pairs, fits, strict=True) if fit]
 
 
-def encode_texts(sentences: list[str], tokenizer: Any) -> list[list[int]]:
+def encode_texts(sentences: list[str], tokenizer: Any, *, as_targets: bool = False) -> list[list[int]]:
     """Give the ids of texts, with their end token."""
     ids: list[list[int]] = []
     for start in range(0, len(sentences), ENCODE_AT_ONCE):
+        some = sentences[start : start + ENCODE_AT_ONCE]
         # Lengths are checked afterwards: the tokenizer's own warning would only repeat that.
-        ids += tokenizer(sentences[start : start + ENCODE_AT_ONCE], verbose=False)["input_ids"]
+        ids += tokenizer(**{"text_target" if as_targets else "text": some}, verbose=False)["input_ids"]
     return ids
 
 

@@ -90,10 +90,12 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """The vocabulary: of byte-pair encoding, one for both languages; or of the text's most frequent words."""
+    """The vocabulary: pieces by byte-pair encoding, or the text's most frequent words."""
 
     kind: Literal["pieces", "words"] = "pieces"
     vocabulary: Positive = 8000
+    joint: bool = True
+    """Learn the pieces from both languages at once; else so many from each, and pieces that both have are one."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,8 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
         raise unknown_name("architecture", str(architecture), ARCHITECTURES)
     settings = _validated(ARCHITECTURES[architecture].settings, model, name, "model")
     _check_data(checked.data, name)
+    if not checked.tokenizer.joint and (checked.data.bidirectional or checked.tokenizer.kind == "words"):
+        raise InputError(f"{name}: tokenizer.joint: false is for pieces, and for models of one direction.")
     _check_task(checked.data, architecture, name)
     if checked.calibration is not None and ARCHITECTURES[architecture].classifies:
         raise InputError(f"{name}: calibration is for models that translate.")

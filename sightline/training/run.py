@@ -44,7 +44,7 @@ from sightline.training.journal import Journal
 from sightline.training.objective import COUNTED, Objective
 from sightline.training.optimization import build_optimizer
 from sightline.training.recipe import Recipe, read_recipe
-from sightline.training.vocabulary import collect_words, train_tokenizer
+from sightline.training.vocabulary import collect_words, train_tokenizer, train_two_sided_tokenizer
 
 RECIPE, RESULT = "recipe.json", "result.json"
 MAY_CHANGE = ("training.steps", "training.minutes", "training.patience", "training.log_every", "evaluation.")
@@ -294,6 +294,9 @@ def _build_tokenizer(recipe: Recipe, corpora: Corpora) -> Any:
     sides = (0,) if ARCHITECTURES[recipe.architecture].classifies else (0, 1)
     texts = (pair[side] for pair in corpora.train for side in sides)
     size, max_length = recipe.tokenizer.vocabulary, recipe.model.max_positions
+    if not recipe.tokenizer.joint:
+        sources, targets = zip(*corpora.train, strict=True)
+        return train_two_sided_tokenizer(sources, targets, size, max_length)
     if recipe.tokenizer.kind == "words":
         return collect_words(texts, size, max_length)
     return train_tokenizer(texts, size, max_length, recipe.data.languages if recipe.data.bidirectional else ())

@@ -16,6 +16,7 @@ import torch
 from training.tiny import LANGUAGE, recipe, same_weights, weights
 
 import sightline
+from sightline.data.language import GeneratedLanguage, LanguageSettings
 from sightline.errors import InputError
 from sightline.training import checkpoints as checkpoints_module
 from sightline.training import train
@@ -45,6 +46,21 @@ def test_the_folder_holds_a_model_that_loads_translates_and_explains(whole: Path
     assert why.words().source.words == ("some", "words", "here")
     assert len(sightline.explain(model, "some words").target) >= 1
     assert model.max_length == 64
+
+
+def test_each_side_may_have_pieces_of_its_own(tmp_path: Path) -> None:
+    train(recipe(tokenizer={"joint": False, "vocabulary": 120}), output=tmp_path / "run", quiet=True)
+    model = sightline.load(tmp_path / "run")
+    pair = GeneratedLanguage(LanguageSettings(**LANGUAGE)).pairs(1)[0]
+    why = sightline.explain(model, pair.source, pair.target)
+    assert why.words().target.words == tuple(pair.target.split())
+    assert "<unk>" not in (*why.source.pieces, *why.target.pieces)
+    tokenizer = model.tokenizer
+    as_target = tokenizer.convert_ids_to_tokens(tokenizer(text_target=pair.target)["input_ids"])
+    assert why.target.pieces == tuple(as_target)
+    assert as_target != tokenizer.convert_ids_to_tokens(tokenizer(pair.target)["input_ids"])
+    own = sightline.explain(model, pair.source, generation={"max_new_tokens": 5})
+    assert own.target.words
 
 
 def test_the_result_is_written_with_the_settings_that_made_it(whole: Path) -> None:
@@ -77,7 +93,7 @@ PROGRAM = """
 import sys, torch
 torch.set_num_threads(1)
 sys.path.insert(0, {tests!r})
-from training.tiny import recipe
+from training.tiny import LANGUAGE, recipe
 from sightline.training import train
 train(recipe(model={{"dropout": 0.2}}), output={output!r}, quiet=True)
 """

@@ -85,6 +85,11 @@ MISTAKES = [
     ({"data.dev.sentences": None}, "data.dev.generated needs data.dev.sentences"),
     ({"data.bidirectional": True, "data.languages": ["en", "en"]}, "needs two languages"),
     ({"data.clean": "hansard"}, r"hansard is for `languages: \[en, fr\]`"),
+    ({"tokenizer.joint": False, "tokenizer.kind": "words"}, "joint: false is for pieces"),
+    (
+        {"tokenizer.joint": False, "data.bidirectional": True, "data.languages": ["en", "es"]},
+        "for models of one direction",
+    ),
     ({"training.steps.more": 1}, "training.steps.more cannot be set: steps holds the value 12"),
 ]
 

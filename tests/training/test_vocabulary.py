@@ -9,7 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from sightline.errors import InputError
 from sightline.text.words import encode, tokens_of_ids, word_part
-from sightline.training.vocabulary import train_tokenizer
+from sightline.training.vocabulary import train_tokenizer, train_two_sided_tokenizer
 
 CORPUS = [
     "The cat sleeps on the mat, doesn't it?",
@@ -84,3 +84,29 @@ def test_it_is_the_same_after_saving(tmp_path: Path) -> None:
 def test_a_vocabulary_smaller_than_the_alphabet_is_refused() -> None:
     with pytest.raises(InputError, match="A vocabulary of 20 is too small: the text's characters alone take"):
         train_tokenizer(CORPUS, 20, 64)
+
+
+# Each side on its own
+
+SOURCES, TARGETS = [CORPUS[0], CORPUS[2]] * 5, [CORPUS[1], CORPUS[3]] * 5
+
+
+def test_each_side_is_cut_by_what_was_learned_on_it(tmp_path: Path) -> None:
+    made = train_two_sided_tokenizer(SOURCES, TARGETS, 60, 64)
+    alone = [train_tokenizer(side, 60, 64) for side in (SOURCES, TARGETS)]
+    made.save_pretrained(tmp_path)
+    for tokenizer in (made, AutoTokenizer.from_pretrained(tmp_path)):
+        for key, texts, expected in zip(("text", "text_target"), (SOURCES, TARGETS), alone, strict=True):
+            for text in texts[:2]:
+                ids = tokenizer(**{key: text})["input_ids"]
+                assert tokenizer.convert_ids_to_tokens(ids) == expected.tokenize(text, add_special_tokens=True)
+                assert tokenizer.decode(ids, skip_special_tokens=True) == text
+        assert tokenizer("gato")["input_ids"] != tokenizer(text_target="gato")["input_ids"]
+        assert len(tokenizer) == len({*alone[0].get_vocab(), *alone[1].get_vocab()})
+
+
+def test_words_are_found_on_either_side() -> None:
+    tokenizer = train_two_sided_tokenizer(SOURCES, TARGETS, 60, 64)
+    words = tuple(CORPUS[1].split())
+    encoded = encode(tokenizer, [word_part(words)], as_target=True)
+    assert encoded.tokens(words).word_ids == tokens_of_ids(tokenizer, encoded.ids).word_ids

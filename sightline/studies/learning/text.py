@@ -337,7 +337,7 @@ def attention_frames(folder: Path, task: Task, pairs: Sequence[Pair]) -> dict[st
     if task == "classify":
         return None
     tokenizer = AutoTokenizer.from_pretrained(folder / "runs" / "second")
-    sides = [encode_texts([pair[side] for pair in pairs], tokenizer) for side in (0, 1)]
+    sides = [encode_texts([pair[side] for pair in pairs], tokenizer, as_targets=bool(side)) for side in (0, 1)]
     sizes = [max(len(ids) for ids in both) for both in zip(*sides, strict=True)]
     chosen = next((n for n, size in enumerate(sizes) if 6 <= size <= FRAME_WORDS), None)
     if chosen is None:
