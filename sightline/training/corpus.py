@@ -27,16 +27,21 @@ HELD_OUT_ROLES = ("dev", "test")
 
 @dataclass(frozen=True)
 class Corpora:
-    """The pairs to train on and those held out; `test` may be empty. `skipped` counts what was left out, and why."""
+    """The texts to train on, made of so many pairs, and the pairs held out; `test` may be empty.
+
+    `skipped` counts what was left out, and why.
+    """
 
     train: list[Pair]
     dev: list[Pair]
     test: list[Pair]
+    train_pairs: int
     skipped: dict[str, int]
 
     def summary(self) -> str:
         """Say how many pairs there are and how many were left out."""
-        kept = f"{len(self.train):,} pairs to train on, {len(self.dev):,} for dev, {len(self.test):,} for test"
+        joined = f" in {len(self.train):,} texts" if len(self.train) != self.train_pairs else ""
+        kept = f"{self.train_pairs:,} pairs to train on{joined}, {len(self.dev):,} for dev, {len(self.test):,} for test"
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.items())
         return f"{kept}; left out: {left_out}" if left_out else kept
 
@@ -62,9 +67,8 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
     train = _without_seen(train, [*held_out["dev"], *held_out["test"]], data.bidirectional, skipped)
     if not train:
         raise InputError("Nothing is left to train on: every pair has a held-out sentence. Hold out fewer.")
-    if data.joined or data.spaced:
-        train = augment(train, data.joined, data.spaced, seed)
-    return Corpora(train, held_out["dev"], held_out["test"], dict(skipped))
+    texts = augment(train, data.joined, data.spaced, seed) if data.joined or data.spaced else train
+    return Corpora(texts, held_out["dev"], held_out["test"], len(train), dict(skipped))
 
 
 def _read_corpus(

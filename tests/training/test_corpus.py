@@ -147,3 +147,12 @@ def test_no_held_out_sentence_is_seen(pairs: list[Pair], seed: int, both_ways: b
         {sentence_key(pair[0]) for pair in _hold_out(order, {"dev": 2}, seed)["dev"]} for order in (pairs, shuffled)
     ]
     assert chosen[0] == chosen[1], "the choice does not depend on the order of the text"
+
+
+def test_joined_pairs_are_counted_as_pairs_and_texts(tmp_path: Path) -> None:
+    (tmp_path / "all.tsv").write_text("".join(f"a {n}\tb {n}\n" for n in range(50)), encoding="utf-8")
+    corpora = _read(tmp_path, train={"pairs": "all.tsv"}, dev={"held_out": 10}, joined=0.5)
+    assert corpora.train_pairs == 40
+    assert 20 < len(corpora.train) < 40
+    assert corpora.summary().startswith(f"40 pairs to train on in {len(corpora.train)} texts, 10 for dev, 0 for test")
+    assert all(len(source.split()) == 2 for source, _ in corpora.dev)
