@@ -9,7 +9,7 @@ from pathlib import Path
 
 import sightline
 
-SENTENCE = "The white cat sleeps on the old red sofa."
+SENTENCE = "She gave me a red book for my birthday."
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "picture.svg"
 
 

@@ -3,8 +3,9 @@
 A text is split into plain words and markup: elements (`<b>...</b>`) around words, and marks (`<br/>`, `{0}`, `%s`,
 `{{name}}`, comments, tags without a partner) between them. In the translation an element covers the words that its
 own words are aligned to, within the element around it; elements that stand side by side stay so: where their words
-mingle, each keeps the stretch where it has most. What is aligned to nothing stays beside its neighbours. Nothing is
-lost, what was balanced stays balanced, and without its markup the result is the translation, word for word.
+mingle, each keeps the stretch where it has most. What is aligned to nothing stays beside its neighbours. A tag that
+was closed before the punctuation of its last word is so in the translation. Nothing is lost, what was balanced stays
+balanced, and without its markup the result is the translation, word for word.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ MARKUP = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+ENDED_WORD = re.compile(r"(.*\w)([^\w\s]+)")
 TAG_NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
@@ -45,13 +47,17 @@ class Mark:
 
 @dataclass(frozen=True)
 class Element:
-    """A pair of tags around the source words from `start` to before `stop`, and what is in it."""
+    """A pair of tags around the source words from `start` to before `stop`, and what is in it.
+
+    `leaves_ending` is whether the punctuation that ends its last word stands behind it.
+    """
 
     opening: str
     closing: str
     start: int
     stop: int
     children: tuple[Element | Mark, ...] = ()
+    leaves_ending: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ def parse_markup(text: str) -> Markup:
     """Take a text apart into words and markup; a tag inside a word moves to the word's edge.
 
     >>> parse_markup("The <b>black</b> cat").children
-    (Element(opening='<b>', closing='</b>', start=1, stop=2, children=()),)
+    (Element(opening='<b>', closing='</b>', start=1, stop=2, children=(), leaves_ending=False),)
     """
     plain = MARKUP.sub("", text)
     spans = [match.span() for match in re.finditer(r"\S+", plain)]
@@ -119,7 +125,10 @@ def parse_markup(text: str) -> Markup:
             start = stop = sum(end <= opened.piece.offset for _, end in spans)
             if plain[opened.piece.offset : piece.offset].strip():
                 stop = sum(begin < piece.offset for begin, _ in spans)
-            stack[-1].inside.append(Element(opened.piece.text, piece.text, start, stop, tuple(opened.inside)))
+            ending = re.match(r"\S*", plain[piece.offset :])
+            leaves_ending = start < stop and ending is not None and re.fullmatch(r"[^\w\s]+", ending[0]) is not None
+            element = Element(opened.piece.text, piece.text, start, stop, tuple(opened.inside), leaves_ending)
+            stack[-1].inside.append(element)
         else:
             stack[-1].inside.append(mark(piece))
     while len(stack) > 1:
@@ -190,11 +199,21 @@ def _render(element: Element, span: Span, words: Sequence[str], links: Links) ->
             right_word = child.start < len(links) and start in links[child.start]
             yield _Token("mark", child.text, child.glued_left, child.glued_right, left_word, right_word)
         else:
-            yield _Token("opening", child.opening)
-            yield from _render(child, (start, stop), words, links)
-            yield _Token("closing", child.closing)
+            inside = list(_render(child, (start, stop), words, links))
+            ending = _take_ending(inside) if child.leaves_ending else []
+            yield from (_Token("opening", child.opening), *inside, _Token("closing", child.closing), *ending)
         position = max(position, stop)
     yield from (_Token("word", word) for word in words[position : span[1]])
+
+
+def _take_ending(tokens: list[_Token]) -> list[_Token]:
+    """Take the punctuation off the last of some tokens, if it is a word that ends with any."""
+    if tokens and tokens[-1].kind == "ending":
+        return [tokens.pop()]
+    if tokens and tokens[-1].kind == "word" and (parts := ENDED_WORD.fullmatch(tokens[-1].text)):
+        tokens[-1] = _Token("word", parts[1])
+        return [_Token("ending", parts[2])]
+    return []
 
 
 def _place(element: Element, span: Span, links: Links) -> list[Span]:
@@ -259,7 +278,7 @@ def _beside(child: Element | Mark, element: Element, span: Span, links: Links) -
 
 
 class _Token(NamedTuple):
-    """A word or a piece of markup of the result.
+    """A word, the punctuation that ends one behind a tag, or a piece of markup of the result.
 
     A mark may have stood right beside something in the source, and the word beside it may be that of the source.
     """
@@ -284,9 +303,9 @@ def _join(tokens: Sequence[_Token]) -> str:
 
 
 def _has_space(left: _Token, right: _Token) -> bool:
-    if left.kind == "opening" or right.kind == "closing":
+    if left.kind == "opening" or right.kind in ("closing", "ending"):
         return False
-    if left.kind == "word" or right.kind == "word":
+    if left.kind in ("word", "ending") or right.kind == "word":
         glued = (right.glued_left and right.same_word_left) or (left.glued_right and left.same_word_right)
         return not glued
     return "mark" in (left.kind, right.kind) and not (left.glued_right or right.glued_left)

@@ -11,7 +11,7 @@ from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 
 SENTENCES = (
-    "The cat sleeps on the old red sofa.",
+    "The black cat is sleeping under the table.",
     "I don't want to go to school today.",
     "My brother has never eaten raw fish.",
     "She gave him a book for his birthday.",
@@ -24,7 +24,7 @@ SENTENCES = (
     "They have been living in Madrid for ten years.",
     "The train leaves at half past six in the morning.",
 )
-MARKED_UP = 'Please <b>close the window</b> and <a href="#book">read the old book</a>.'
+MARKED_UP = 'We saw <b>a white dog</b> in the <a href="#garden">garden</a>.'
 
 
 @dataclass(frozen=True)

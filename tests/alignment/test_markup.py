@@ -47,6 +47,13 @@ CASES = {
     "inside a word": ("un<b>believ</b>able a", "x y", "0-1 1-0", "x <b>y</b>"),
     "no markup at all": ("a < b and 5 % of {", "x y", "0-0", "x y"),
     "a comment": ("a <!-- <b> --> b", "x y", "0-0 1-1", "x <!-- <b> --> y"),
+    "punctuation behind a tag": ("a <b>cat</b>.", "un gato.", "0-0 1-1", "un <b>gato</b>."),
+    "punctuation in a tag": ("a <b>cat.</b>", "un gato.", "0-0 1-1", "un <b>gato.</b>"),
+    "punctuation behind two tags": ("<i>a <b>cat</b></i>!", "un gato!", "0-0 1-1", "<i>un <b>gato</b></i>!"),
+    "punctuation between two tags": ("<i>a <b>cat</b>!</i>", "un gato!", "0-0 1-1", "<i>un <b>gato</b>!</i>"),
+    "a comma behind a tag": ("a <b>b</b>, c", "x y, z", "0-0 1-1 2-2", "x <b>y</b>, z"),
+    "no punctuation in the translation": ("a <b>cat</b>.", "un gato", "0-0 1-1", "un <b>gato</b>"),
+    "nothing but punctuation": ("a <b>cat</b>.", "un ...", "0-0 1-1", "un <b>...</b>"),
 }
 
 
@@ -65,7 +72,7 @@ def test_the_words_of_a_text() -> None:
 NAMES = st.sampled_from(["b", "i", "g1"])
 LEAVES = st.one_of(
     st.sampled_from(["cat", "dog,", "a", "!"]).map(lambda word: f" {word} "),
-    st.sampled_from(["in", "side"]),
+    st.sampled_from(["in", "side", ".", "?!"]),
     st.sampled_from(["<br/>", "{0}", "%s", "{{name}}", "<x id='1'/>", "<!-- c -->", " ", "<img>"]),
 )
 TEXTS = st.recursive(
