@@ -27,6 +27,7 @@ MARKUP = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 ENDED_WORD = re.compile(r"(.*\w)([^\w\s]+)")
+ENDING = re.compile(r"[^\w\s]+(?!\S)")
 TAG_NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
@@ -125,8 +126,7 @@ def parse_markup(text: str) -> Markup:
             start = stop = sum(end <= opened.piece.offset for _, end in spans)
             if plain[opened.piece.offset : piece.offset].strip():
                 stop = sum(begin < piece.offset for begin, _ in spans)
-            ending = re.match(r"\S*", plain[piece.offset :])
-            leaves_ending = start < stop and ending is not None and re.fullmatch(r"[^\w\s]+", ending[0]) is not None
+            leaves_ending = start < stop and ENDING.match(plain, piece.offset) is not None
             element = Element(opened.piece.text, piece.text, start, stop, tuple(opened.inside), leaves_ending)
             stack[-1].inside.append(element)
         else:

@@ -41,7 +41,7 @@ class TwoSidedTokenizer(PreTrainedTokenizerFast):
         self._tokenizer = self._source
 
     def _switch_to_target_mode(self) -> None:
-        assert self._source is not None, "kept before it is replaced"
+        self._switch_to_input_mode()  # which keeps the source's before it is replaced
         self._tokenizer = self._target
 
     def _save_pretrained(self, save_directory: Any, file_names: tuple[str, ...], *more: Any, **options: Any) -> Any:
