@@ -18,20 +18,25 @@ def study(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder; by default runs/NAME-PRESET.")] = (
         None
     ),
+    only: Annotated[str, typer.Option("--only", help="Run the steps whose names begin so; the report waits.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress.")] = False,
 ) -> None:
     """Run a study and write its report: study.json, study.md and study.html.
 
-    Started again with the same settings, a study that was stopped goes on where it was.
+    Started again with the same settings, a study that was stopped goes on where it was. Processes that run different
+    steps (--only) may share a folder.
 
     Example: sightline study sparsity --preset quick -o runs/sparsity
     """
     from sightline.studies.running import run_study
 
-    result = run_study(name, preset, data=data, output=output, quiet=quiet)
+    result = run_study(name, preset, data=data, output=output, only=only, quiet=quiet)
     if json:
         print(json_module.dumps(result.document, ensure_ascii=False))
+        return
+    if result.missing:
+        print(f"The report waits for: {', '.join(result.missing)}.")
         return
     for claim in result.claims:
         print(f"{claim['verdict']:<13} {claim['id']}: {claim['text']}")

@@ -12,7 +12,7 @@ import dataclasses
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from sightline.data.corpora import data_folder
 from sightline.errors import InputError, unknown_name
 from sightline.provenance import provenance
 from sightline.studies import find_study
-from sightline.studies.study import Claim, Figures, Results, Study, Table, Verdict
+from sightline.studies.study import Claim, Figures, Results, Step, Study, Table, Verdict
 from sightline.training.checkpoints import write_text
 from sightline.training.journal import duration
 from sightline.view.report import render_report_markdown, render_report_page
@@ -33,7 +33,7 @@ STEPS, SETTINGS = "steps", "settings.json"
 
 @dataclass(frozen=True)
 class StudyResult:
-    """A finished study: its folder, and the document that `study.json` holds."""
+    """A study's folder, and the document that `study.json` holds; while steps are missing, only their list."""
 
     folder: Path
     document: dict[str, Any]
@@ -41,7 +41,12 @@ class StudyResult:
     @property
     def claims(self) -> list[dict[str, str]]:
         """List the claims, each with `id`, `text`, `verdict`, `ours` and `paper`."""
-        return self.document["claims"]
+        return self.document.get("claims", [])
+
+    @property
+    def missing(self) -> list[str]:
+        """List the steps that are not finished; there is no report before they are."""
+        return self.document.get("missing", [])
 
 
 def run_study(
@@ -50,12 +55,14 @@ def run_study(
     *,
     data: str | Path | None = None,
     output: str | Path | None = None,
+    only: str = "",
     quiet: bool = False,
 ) -> StudyResult:
     """Run a study, or go on with one that was stopped, and write its report.
 
     `data` is the folder of real corpora, by default the usual one where it exists. The output is by default
-    `runs/NAME-PRESET`.
+    `runs/NAME-PRESET`. `only` runs the steps whose names begin so, so that several processes can share out a study
+    in one folder; whichever finishes the last step writes the report.
     """
     if isinstance(study, str):
         study = find_study(study)
@@ -65,9 +72,15 @@ def run_study(
     folder = Path("runs") / f"{study.name}-{preset}" if output is None else Path(output)
     found = _find_data(data)
     _begin(folder, {"study": study.name, "settings": _plain(dataclasses.asdict(settings))})
-    results, seconds = _run_steps(
-        study, settings, found, folder, Console(stderr=True, quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
-    )
+    steps = study.steps(settings, found)
+    if not any(step.name.startswith(only) for step in steps):
+        raise InputError(f"No step begins with {only!r}: the steps are {', '.join(step.name for step in steps)}.")
+    console = Console(stderr=True, quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
+    _run_steps(study.name, steps, only, folder, console)
+    results, seconds = _finished(steps, folder)
+    missing = [step.name for step in steps if step.name not in results]
+    if missing:
+        return StudyResult(folder, {"missing": missing})
     document = _report(study, preset, settings, found, results, seconds)
     write_text(folder / "study.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     write_text(folder / "study.md", render_report_markdown(document))
@@ -124,25 +137,38 @@ class _Work:
         self.console.print(f"  {text}", markup=False)
 
 
-def _run_steps(
-    study: Study, settings: Any, data: Path | None, folder: Path, console: Console
-) -> tuple[dict[str, Any], dict[str, float]]:
-    """Run the steps that are not yet finished; give the data and the seconds of all."""
-    results: dict[str, Any] = {}
-    seconds: dict[str, float] = {}
-    steps = study.steps(settings, data)
+def _run_steps(study: str, steps: Sequence[Step], only: str, folder: Path, console: Console) -> None:
+    """Run the steps that are wanted and not yet finished."""
     for number, step in enumerate(steps, start=1):
-        place = folder / STEPS / _file_name(step.name)
-        path = place.with_name(place.name + ".json")
-        heading = f"{study.name} {number}/{len(steps)} {step.name}"
-        if path.exists():
-            console.print(f"{heading}: there already", markup=False)
-        else:
-            console.print(heading, markup=False)
-        work = _Work(dict(results), place, console)
+        if not step.name.startswith(only):
+            continue
+        path = _step_file(folder, step)
+        heading = f"{study} {number}/{len(steps)} {step.name}"
+        console.print(f"{heading}: there already" if path.exists() else heading, markup=False)
+        work = _Work(_finished(steps[: number - 1], folder)[0], path.with_suffix(""), console)
         kept = _kept(path, lambda step=step, work=work: step.run(work))  # type: ignore[misc]
-        results[step.name], seconds[step.name] = kept["data"], kept["seconds"]
         console.print(f"{heading}: {duration(kept['seconds'])}", markup=False)
+
+
+def _step_file(folder: Path, step: Step) -> Path:
+    return folder / STEPS / f"{_file_name(step.name)}.json"
+
+
+class _Results(dict[str, Any]):
+    """The data of finished steps; who asks for another is told to run it."""
+
+    def __missing__(self, name: str) -> Any:
+        raise InputError(f"The step {name!r} has to be run first.")
+
+
+def _finished(steps: Sequence[Step], folder: Path) -> tuple[_Results, dict[str, float]]:
+    """Give the data and the seconds of the steps that are finished."""
+    results, seconds = _Results(), {}
+    for step in steps:
+        path = _step_file(folder, step)
+        if path.exists():
+            kept = _read(path.read_text(encoding="utf-8"))
+            results[step.name], seconds[step.name] = kept["data"], kept["seconds"]
     return results, seconds
 
 

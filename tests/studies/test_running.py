@@ -110,6 +110,24 @@ def test_a_stopped_study_goes_on(tmp_path: Path) -> None:
     assert toy.computed == ["part 1", "part 2", "second"]
 
 
+def test_steps_shared_out_among_processes_make_one_study(tmp_path: Path) -> None:
+    toy = Toy()
+    first = run_study(toy.study(), "quick", output=tmp_path, only="first", quiet=True)
+    assert (first.missing, first.claims) == (["second", "absent"], [])
+    assert not (tmp_path / "study.json").exists()
+    run_study(toy.study(), "quick", output=tmp_path, only="absent", quiet=True)
+    last = run_study(toy.study(), "quick", output=tmp_path, only="sec", quiet=True)
+    assert toy.computed == ["part 1", "part 2", "second"]
+    assert (tmp_path / "study.json").exists()
+    whole = run_study(Toy().study(), "quick", output=tmp_path / "whole", quiet=True)
+    assert last.claims == whole.claims
+
+
+def test_a_step_without_the_one_it_needs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="The step 'first' has to be run first"):
+        run_study(Toy().study(), "quick", output=tmp_path, only="second", quiet=True)
+
+
 def test_other_settings_do_not_mix(tmp_path: Path) -> None:
     run_study(Toy().study(), "quick", output=tmp_path, quiet=True)
     with pytest.raises(InputError, match=r"size = 3 \(now 4\)"):
@@ -127,6 +145,8 @@ def test_wrong_names(tmp_path: Path) -> None:
         run_study(Toy().study(), "fast", output=tmp_path, quiet=True)
     with pytest.raises(InputError, match=r"no study 'sparcity'.*'sparsity'"):
         run_study("sparcity", output=tmp_path, quiet=True)
+    with pytest.raises(InputError, match="No step begins with 'third': the steps are first, second, absent"):
+        run_study(Toy().study(), "quick", output=tmp_path / "out", only="third", quiet=True)
     with pytest.raises(InputError, match="There is no folder"):
         run_study(Toy().study(), "quick", data=tmp_path / "none", output=tmp_path / "out", quiet=True)
 
