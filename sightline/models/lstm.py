@@ -21,7 +21,6 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers.utils import ModelOutput
 
 from sightline.attend.projections import softmax
@@ -34,12 +33,12 @@ from sightline.models.encoder_decoder import (
     TranslationConfig,
     build_translator,
 )
+from sightline.models.recurrence import Memory, new_lstm, run_between_padding, run_lstm
 from sightline.models.settings import check_choice, check_counts, check_share
 
 ATTENTION = ("learned", "uniform")
 MERGES = ("sum", "mean")
 COMBINATIONS = ("relu", "tanh", "linear")
-Memory = tuple[Float[Tensor, "layer batch width"], Float[Tensor, "layer batch width"]]
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class LstmEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.embed_tokens = nn.Embedding(vocabulary, embedding_width)
-        self.lstm = _lstm(embedding_width, width, layers, dropout, bidirectional)
+        self.lstm = new_lstm(embedding_width, width, layers, dropout, bidirectional)
         self.dropout = nn.Dropout(dropout)
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -130,16 +129,13 @@ class LstmEncoder(nn.Module):
         **_: Any,
     ) -> LstmEncoderOutput:
         embedded = self.dropout(self.embed_tokens(input_ids))
-        real = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        first_real = (1 - real).argsort(dim=1, stable=True)  # puts padding last, on whichever side it was
-        packed = pack_padded_sequence(
-            _take(embedded, first_real), real.sum(1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        outputs, final = _run(self.lstm, packed)
-        states, _lengths = pad_packed_sequence(outputs, batch_first=True, total_length=input_ids.shape[1])
+        if attention_mask is None or attention_mask.all():
+            states, final = run_lstm(self.lstm, embedded)
+        else:
+            states, final = run_between_padding(self.lstm, embedded, attention_mask)
         directions = 2 if self.lstm.bidirectional else 1
         start = torch.stack([part.unflatten(0, (-1, directions)).mean(1).transpose(0, 1) for part in final], 1)
-        return LstmEncoderOutput(_take(states, first_real.argsort(dim=1)), start)
+        return LstmEncoderOutput(states, start)
 
 
 class LstmAttention(nn.Module):
@@ -199,7 +195,7 @@ class LstmDecoder(nn.Module):
         super().__init__()
         self.input_feeding = config.input_feeding
         self.embed_tokens = nn.Embedding(config.vocab_size, config.width)
-        self.lstm = _lstm(config.width * (1 + config.input_feeding), config.width, config.layers, config.dropout)
+        self.lstm = new_lstm(config.width * (1 + config.input_feeding), config.width, config.layers, config.dropout)
         self.attention = LstmAttention(config)
         self.hidden = None if config.combination == "linear" else nn.Linear(2 * config.width, config.width)
         self.activation = torch.tanh if config.combination == "tanh" else torch.relu
@@ -227,7 +223,7 @@ class LstmDecoder(nn.Module):
         for number, step in enumerate(steps):
             first = number if self.input_feeding else None
             inputs = torch.cat([step, given], -1) if self.input_feeding else step
-            states, memory = _run(self.lstm, inputs, memory)
+            states, memory = run_lstm(self.lstm, inputs, memory)
             given = self.dropout(self.combine(self.attention(states, encoder_hidden_states, mask, first), states))
             recurrent.append(states)
             outputs.append(given)
@@ -294,22 +290,6 @@ def build_lstm(settings: LstmSettings, tokenizer: Any) -> LstmForConditionalGene
     return build_translator(LstmForConditionalGeneration, settings, tokenizer)
 
 
-def _lstm(inputs: int, width: int, layers: int, dropout: float, bidirectional: bool = False) -> nn.LSTM:
-    between_layers = dropout if layers > 1 else 0.0  # torch warns of dropout that has no effect
-    return nn.LSTM(inputs, width, layers, batch_first=True, dropout=between_layers, bidirectional=bidirectional)
-
-
-def _run(lstm: nn.LSTM, inputs: Any, memory: Memory | None = None) -> tuple[Any, Memory]:
-    if lstm.training or not torch.is_grad_enabled():
-        return lstm(inputs, memory)
-    with torch.backends.cudnn.flags(enabled=False):  # cuDNN differentiates an LSTM only while it is trained
-        return lstm(inputs, memory)
-
-
 def _memory(start_state: Float[Tensor, "batch 2 layer width"]) -> Memory:
     hidden, cell = start_state.permute(1, 2, 0, 3).contiguous()
     return hidden, cell
-
-
-def _take(tensor: Float[Tensor, "batch position width"], order: Int[Tensor, "batch position"]) -> Tensor:
-    return tensor.gather(1, order[..., None].expand(-1, -1, tensor.shape[-1]))
