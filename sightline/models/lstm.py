@@ -163,8 +163,11 @@ class LstmAttention(nn.Module):
         if self.query is None:
             scores = encoded.new_zeros(*states.shape[:1], self.heads, states.shape[1], encoded.shape[1])
         else:
-            queries = self.query(states).unflatten(2, (self.heads, -1)).transpose(1, 2)
-            scores = queries @ keys.transpose(2, 3)  # (batch, head, target, source)
+            by_target = self.query(states).unflatten(2, (self.heads, -1))  # (batch, target, head, encoded_width)
+            queries = by_target.transpose(1, 2)
+            # All heads have the same keys: one product instead of one for each, and no copies of the keys.
+            products = by_target.flatten(1, 2) @ encoded.transpose(1, 2)
+            scores = products.unflatten(1, (-1, self.heads)).transpose(1, 2)  # (batch, head, target, source)
         contexts, _ = attend(
             self,
             scores,
