@@ -129,9 +129,16 @@ class _Work:
     results: Results
     folder: Path
     console: Console
+    earlier: float = 0.0
+    """The seconds that parts took before the study was stopped."""
 
     def keep(self, name: str, compute: Callable[[], Any]) -> Any:
-        return _kept(self.folder / f"{_file_name(name)}.json", compute)["data"]
+        path = self.folder / f"{_file_name(name)}.json"
+        was_there = path.exists()
+        kept = _kept(path, compute)
+        if was_there:
+            self.earlier += kept["seconds"]
+        return kept["data"]
 
     def say(self, text: str) -> None:
         self.console.print(f"  {text}", markup=False)
@@ -146,7 +153,7 @@ def _run_steps(study: str, steps: Sequence[Step], only: str, folder: Path, conso
         heading = f"{study} {number}/{len(steps)} {step.name}"
         console.print(f"{heading}: there already" if path.exists() else heading, markup=False)
         work = _Work(_finished(steps[: number - 1], folder)[0], path.with_suffix(""), console)
-        kept = _kept(path, lambda step=step, work=work: step.run(work))  # type: ignore[misc]
+        kept = _kept(path, lambda step=step, work=work: step.run(work), lambda work=work: work.earlier)  # type: ignore[misc]
         console.print(f"{heading}: {duration(kept['seconds'])}", markup=False)
 
 
@@ -172,12 +179,13 @@ def _finished(steps: Sequence[Step], folder: Path) -> tuple[_Results, dict[str, 
     return results, seconds
 
 
-def _kept(path: Path, compute: Callable[[], Any]) -> dict[str, Any]:
-    """Give what a file keeps, or compute it and write the file, whole or not at all."""
+def _kept(path: Path, compute: Callable[[], Any], earlier: Callable[[], float] = lambda: 0.0) -> dict[str, Any]:
+    """Give what a file keeps, or compute it and write the file, whole or not at all; with the seconds it took."""
     if path.exists():
         return _read(path.read_text(encoding="utf-8"))
     begun = time.monotonic()
-    document = {"data": compute(), "seconds": time.monotonic() - begun}
+    data = compute()
+    document = {"data": data, "seconds": time.monotonic() - begun + earlier()}
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, ensure_ascii=False)
     write_text(path, text)

@@ -104,8 +104,11 @@ def test_a_stopped_study_goes_on(tmp_path: Path) -> None:
         run_study(toy.study(), "quick", output=tmp_path, quiet=True)
     assert toy.computed == ["part 1"]
     toy.stop_at = None
-    run_study(toy.study(), "quick", output=tmp_path, quiet=True)
+    part = tmp_path / "steps" / "first" / "part-1.json"
+    part.write_text(json.dumps(json.loads(part.read_text()) | {"seconds": 1000.0}))
+    result = run_study(toy.study(), "quick", output=tmp_path, quiet=True)
     assert toy.computed == ["part 1", "part 2", "second"]
+    assert 1000 <= result.document["seconds"]["first"] < 1100  # what was done before the stop counts
     run_study(toy.study(), "quick", output=tmp_path, quiet=True)
     assert toy.computed == ["part 1", "part 2", "second"]
 
