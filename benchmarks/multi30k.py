@@ -35,7 +35,8 @@ def score_rows(
         systems.append(
             (folder.name, [one.text for one in sightline.translate(model, sources, progress=False, **generation)])
         )
-    signatures, found = PairedTest(systems, {"BLEU": BLEU()}, [references], test_type="bs")()
+    # `force`: the text is tokenised, references and translations alike, and need not be told so.
+    signatures, found = PairedTest(systems, {"BLEU": BLEU(force=True)}, [references], test_type="bs")()
     yield "| run | parameters | minutes | loss | accuracy | BLEU | p |\n|---|---|---|---|---|---|---|"
     for folder, figure in zip(folders, found["BLEU"], strict=True):
         result = json.loads((folder / "result.json").read_text())
