@@ -82,6 +82,8 @@ def calibration_rows(
 
 def main() -> None:
     folders = [Path(name) for name in sys.argv[1:]]
+    if not folders:
+        sys.exit(__doc__)
     models = [sightline.load(folder) for folder in folders]
     pairs = read_parallel(*(data_path(f"multi30k/val.{language}.gz") for language in ("de", "en")))
     german, english = (list(side) for side in zip(*pairs, strict=True))
