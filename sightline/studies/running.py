@@ -71,10 +71,10 @@ def run_study(
     settings = study.presets[preset]
     folder = Path("runs") / f"{study.name}-{preset}" if output is None else Path(output)
     found = _find_data(data)
-    _begin(folder, {"study": study.name, "settings": _plain(dataclasses.asdict(settings))})
     steps = study.steps(settings, found)
     if not any(step.name.startswith(only) for step in steps):
         raise InputError(f"No step begins with {only!r}: the steps are {', '.join(step.name for step in steps)}.")
+    _begin(folder, {"study": study.name, "settings": _plain(dataclasses.asdict(settings))})
     console = Console(stderr=True, quiet=quiet, highlight=False, emoji=False, soft_wrap=True)
     _run_steps(study.name, steps, only, folder, console)
     results, seconds = _finished(steps, folder)

@@ -150,6 +150,7 @@ def test_wrong_names(tmp_path: Path) -> None:
         run_study("sparcity", output=tmp_path, quiet=True)
     with pytest.raises(InputError, match="No step begins with 'third': the steps are first, second, absent"):
         run_study(Toy().study(), "quick", output=tmp_path / "out", only="third", quiet=True)
+    assert not (tmp_path / "out").exists()  # a wrong name leaves nothing behind
     with pytest.raises(InputError, match="There is no folder"):
         run_study(Toy().study(), "quick", data=tmp_path / "none", output=tmp_path / "out", quiet=True)
 
