@@ -1,6 +1,7 @@
 """The study of how attention learns: its parts against their definitions, and the whole of it at the least size."""
 
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,12 @@ import torch
 
 from sightline.data.tasks import copying
 from sightline.measures import agreement
+from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
+from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
 from sightline.studies.learning.copying import ToySettings, learned, tasks
 from sightline.studies.learning.exact import count_words, sample_pairs
 from sightline.studies.learning.settings import QUICK
+from sightline.studies.learning.small_vocabulary import read_one_hot
 from sightline.studies.learning.study import STUDY
 from sightline.studies.learning.text import build_recipe, checkpoints, compare_runs
 from sightline.studies.learning.toys import (
@@ -67,6 +71,40 @@ def test_heads_are_what_their_seeds_draw() -> None:
     weight = model.model.decoder.attention.query.weight
     torch.testing.assert_close(weight, torch.cat([draw_head(5, 8), draw_head(9, 8)]))
     assert draw_head(5, 8).abs().max() <= 8**-0.5
+
+
+def test_few_words_are_read_as_one_hot_vectors_with_the_same_outputs_and_gradients() -> None:
+    torch.manual_seed(0)
+    form = LstmSettings(layers=1, width=8, bidirectional=False, dropout=0.0, tied="none")
+    copier = LstmForConditionalGeneration(LstmConfig(**asdict(form), vocab_size=7)).double()
+    one_hot = deepcopy(copier)
+    read_one_hot(one_hot.model.encoder)
+    read_one_hot(one_hot.model.decoder)
+    ids = torch.randint(0, 7, (3, 5))
+    _assert_same_gradients(copier, one_hot, {"input_ids": ids, "decoder_input_ids": ids.flip(1)})
+
+
+def test_a_classifier_reads_few_words_as_one_hot_vectors_too() -> None:
+    torch.manual_seed(0)
+    form = ClassifierSettings(width=4, embedding_width=8, alignment="uniform", dropout=0.0, layers=1)
+    finder = ClassifierForSequenceClassification(ClassifierConfig(**asdict(form), vocab_size=7)).double()
+    one_hot = deepcopy(finder)
+    read_one_hot(one_hot.encoder)
+    _assert_same_gradients(finder, one_hot, {"input_ids": torch.randint(0, 7, (3, 5))})
+
+
+def _assert_same_gradients(plain: torch.nn.Module, one_hot: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> None:
+    logits = [model(**inputs).logits for model in (plain, one_hot)]
+    torch.testing.assert_close(logits[0], logits[1])
+    for output in logits:
+        output.square().sum().backward()
+    gradients = [
+        {name.replace("lstm.embedding", "embed_tokens"): parameter.grad for name, parameter in model.named_parameters()}
+        for model in (plain, one_hot)
+    ]
+    assert set(gradients[0]) == set(gradients[1])
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradient, gradients[1][name], msg=name)
 
 
 def test_a_run_is_determined_by_its_seeds() -> None:

@@ -22,6 +22,7 @@ from torch import Tensor
 from sightline.data.tasks import PairSampler, draw_keywords
 from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
+from sightline.studies.learning.small_vocabulary import read_one_hot
 
 PAD, END, SPECIALS = 0, 1, 2
 LEARNED, FAILED = 0.95, 0.6
@@ -111,6 +112,9 @@ def build_copier(
     if heads:
         with torch.no_grad():
             model.model.decoder.attention.query.weight.copy_(torch.cat([draw_head(head, width) for head in heads]))
+    if words < width:
+        read_one_hot(model.model.encoder)
+        read_one_hot(model.model.decoder)
     return model
 
 
@@ -202,7 +206,10 @@ def build_finder(settings: KeywordSettings, seed: int) -> ClassifierForSequenceC
     )
     torch.manual_seed(seed)
     config = ClassifierConfig(**asdict(form), vocab_size=settings.words + SPECIALS, pad_token_id=PAD, num_labels=2)
-    return ClassifierForSequenceClassification(config)
+    model = ClassifierForSequenceClassification(config)
+    if settings.words < settings.width:
+        read_one_hot(model.encoder)
+    return model
 
 
 @torch.no_grad()
