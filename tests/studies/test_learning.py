@@ -14,6 +14,7 @@ from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceC
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
 from sightline.studies.learning.copying import ToySettings, learned, tasks
 from sightline.studies.learning.exact import count_words, sample_pairs
+from sightline.studies.learning.frames import choose_example, count_probe, cut_frames
 from sightline.studies.learning.settings import QUICK
 from sightline.studies.learning.small_vocabulary import read_one_hot
 from sightline.studies.learning.study import STUDY
@@ -157,6 +158,30 @@ def test_the_log_odds_are_those_of_single_positions() -> None:
 
 
 # Text
+
+
+def test_the_counts_of_an_example_are_those_of_the_training_set() -> None:
+    """Eq. 16-18, literally."""
+    training = ([[1, 2], [1, 3, 3], [2]], [[7], [7, 8], [8]])
+    counts = {(x, y): 0.0 for x in range(4) for y in (7, 8)}
+    for source, target in zip(*training, strict=True):
+        for x in source:
+            for y in target:
+                counts[x, y] += 1 / len(source)
+    expected = [[counts[x, y] / (counts[x, 7] + counts[x, 8]) for x in (3, 1)] for y in (8, 7)]
+    np.testing.assert_allclose(count_probe(training, [3, 1], [8, 7]), expected)
+
+
+def test_an_example_is_cut_out_of_the_rows_of_all() -> None:
+    sides = ([[1] * 3, [1] * 15, [1] * 7], [[1, 1], [1], [1, 1, 1]])
+    assert choose_example(sides) == 2
+    assert choose_example(([[1]], [[1]])) is None
+    scores = np.arange(6 * 15).reshape(6, 15) / 100
+    trace = Trace(5, {"attention": scores, "lexical_probe": 2 * scores}, np.ones((6, 15), bool), {})
+    cut = cut_frames([trace], sides[1], 2, 7)
+    assert cut["step"] == [5]
+    np.testing.assert_allclose(cut["attention"], [scores[3:, :7]])
+    np.testing.assert_allclose(cut["probe"], [2 * scores[3:, :7]])
 
 
 def test_the_checkpoints_are_the_papers() -> None:

@@ -50,22 +50,30 @@ def _learning_curves(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _attention_as_it_forms(name: str, frames: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "kind": "frames",
-        "title": f"Attention as it forms: {name}",
-        "note": "A target word a row. The probe is the probability of the word if only one position were attended to.",
-        "label": "step",
-        "frames": [
+def _attention_as_it_forms(name: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+    frames = []
+    for number, step in enumerate(shown["step"]):
+        tables = {
+            "attention": shown["attention"][number],
+            "probe": shown["probe"][number],
+            "counts (at every step)": shown["counts"],
+        }
+        frames.append(
             {
                 "name": str(step),
                 "tables": [
-                    {"title": "attention", "rows": frames["target"], "columns": frames["source"], "values": attention},
-                    {"title": "probe", "rows": frames["target"], "columns": frames["source"], "values": probe},
+                    {"title": title, "rows": shown["target"], "columns": shown["source"], "values": values}
+                    for title, values in tables.items()
                 ],
             }
-            for step, attention, probe in zip(frames["step"], frames["attention"], frames["probe"], strict=True)
-        ],
+        )
+    return {
+        "kind": "frames",
+        "title": f"Attention as it forms: {name} (figures 1 and 5)",
+        "note": "An output a row. The probe is its probability if only one position were attended to; the counts are "
+        "IBM Model 1's first estimate of it, from which words meet in the training set.",
+        "label": "step",
+        "frames": frames,
     }
 
 

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 from transformers import AutoTokenizer
 
 from sightline.measures import agreement, contextualize, kendall_tau, random_agreement, summarize
 from sightline.models.proxy import BagOfWords, ProxySettings, train_proxy
+from sightline.studies.learning.frames import Sides, choose_example, count_probe, cut_frames, rounded
 from sightline.studies.learning.traces import Trace, Traced, Tracer, measure_proxy
 from sightline.studies.study import Step, Work
-from sightline.training.batches import EncodedPairs, Ragged, encode_pairs, encode_texts
+from sightline.training.batches import EncodedPairs, Ragged, encode_pairs
 from sightline.training.classification import encode_labelled, label_names
 from sightline.training.corpus import Corpora, Pair, read_corpora
 from sightline.training.loop import train
@@ -54,8 +54,6 @@ TRANSLATIONS: dict[str, dict[str, Any]] = {
     },
 }
 METRICS: dict[str, Callable[..., Any]] = {"agreement": agreement, "tau": kendall_tau}
-FRAME_WORDS = 14
-"""The longest sentence that the report shows while its attention forms."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,7 @@ def _measure_set(work: Work, task: Task, name: str, settings: TextSettings, data
         "figures",
         lambda: (
             {part: compare_runs(_runs(work.folder, part, roles)) for part in examples}
-            | {"frames": attention_frames(work.folder, task, examples["validation"])}
+            | {"frames": _show_example(work.folder, task, recipe, corpora, examples)}
         ),
     )
 
@@ -230,10 +228,7 @@ def _train_proxy(
     examples: Mapping[str, Sequence[Pair]],
 ) -> dict[str, Any]:
     """Train the bag of words on the same ids, and record its probe at the same steps."""
-    tokenizer = AutoTokenizer.from_pretrained(work.folder / "runs" / "first")
-    encoded = {"train": corpora.train} | dict(examples)
-    labels = label_names(corpora.train) if task == "classify" else []
-    sides = {part: _ids(task, pairs, tokenizer, recipe, labels) for part, pairs in encoded.items()}
+    tokenizer, labels, sides = _encode(work.folder, task, recipe, corpora, examples)
     steps = checkpoints(task, settings.steps)
 
     def record(step: int, model: BagOfWords) -> None:
@@ -245,6 +240,16 @@ def _train_proxy(
     form = ProxySettings(settings.width, settings.batch, settings.steps, settings.learning_rate)
     train_proxy(*sides["train"], (len(tokenizer), outputs), form, seed=6, callback=record)
     return {"steps": steps}
+
+
+def _encode(
+    folder: Path, task: Task, recipe: Recipe, corpora: Corpora, examples: Mapping[str, Sequence[Pair]]
+) -> tuple[Any, list[str], dict[str, Sides]]:
+    """Give the tokenizer of the runs, the labels (of a classifier), and all texts as the ids that the runs had."""
+    tokenizer = AutoTokenizer.from_pretrained(folder / "runs" / "first")
+    labels = label_names(corpora.train) if task == "classify" else []
+    texts = {"train": corpora.train} | dict(examples)
+    return tokenizer, labels, {part: _ids(task, pairs, tokenizer, recipe, labels) for part, pairs in texts.items()}
 
 
 def _ids(
@@ -332,27 +337,19 @@ def _random(first: Trace, second: Traced) -> float:
     return 100 * float(np.mean(values))
 
 
-def attention_frames(folder: Path, task: Task, pairs: Sequence[Pair]) -> dict[str, Any] | None:
-    """Pick a short translation, and give its attention and its probe at every step of the second run."""
-    if task == "classify":
+def _show_example(
+    folder: Path, task: Task, recipe: Recipe, corpora: Corpora, examples: Mapping[str, Sequence[Pair]]
+) -> dict[str, Any] | None:
+    """Pick a short example, and give its attention and its probe at every step of the second run, and its counts."""
+    tokenizer, labels, sides = _encode(folder, task, recipe, corpora, examples)
+    sources, targets = sides["validation"]
+    number = choose_example(sides["validation"])
+    if number is None:
         return None
-    tokenizer = AutoTokenizer.from_pretrained(folder / "runs" / "second")
-    sides = [encode_texts([pair[side] for pair in pairs], tokenizer, as_targets=bool(side)) for side in (0, 1)]
-    sizes = [max(len(ids) for ids in both) for both in zip(*sides, strict=True)]
-    chosen = next((n for n, size in enumerate(sizes) if 6 <= size <= FRAME_WORDS), None)
-    if chosen is None:
-        return None
-    start = sum(len(ids) for ids in sides[1][:chosen])
-    source, target = (tokenizer.convert_ids_to_tokens(side[chosen]) for side in sides)
-    traces = Traced(folder / "traces" / "second" / "validation").traces
+    source, target = sources[number], targets[number]
+    said = [labels[one] for one in target] if labels else tokenizer.convert_ids_to_tokens(target)
     return {
-        "source": [token.replace("▁", "") for token in source],
-        "target": [token.replace("▁", "") for token in target],
-        "step": [trace.step for trace in traces],
-        "attention": [_frame(trace.scores["attention"], start, len(target), len(source)) for trace in traces],
-        "probe": [_frame(trace.scores["lexical_probe"], start, len(target), len(source)) for trace in traces],
-    }
-
-
-def _frame(scores: Float[np.ndarray, "row source"], start: int, rows: int, columns: int) -> list[list[float]]:
-    return np.round(scores[start : start + rows, :columns].astype(float), 3).tolist()
+        "source": [token.replace("▁", "") for token in tokenizer.convert_ids_to_tokens(source)],
+        "target": [token.replace("▁", "") for token in said],
+        "counts": rounded(count_probe(sides["train"], source, target)),
+    } | cut_frames(Traced(folder / "traces" / "second" / "validation").traces, targets, number, len(source))

@@ -1,0 +1,52 @@
+"""One example while its attention forms, beside the probe and the count table that it follows (figures 1 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from sightline.alignment.bitext import build_bitext
+from sightline.alignment.lexicon import count_table
+from sightline.studies.learning.traces import Trace
+
+LEAST, GREATEST = 6, 14
+"""The lengths of an example that is worth looking at, and has room on a page."""
+
+Sides = tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]
+"""The ids of what is read, and of what is said of it, for many examples."""
+
+
+def choose_example(sides: Sides) -> int | None:
+    """Find the first example that is neither too short nor too long."""
+    sizes = (max(len(source), len(target)) for source, target in zip(*sides, strict=True))
+    return next((number for number, size in enumerate(sizes) if LEAST <= size <= GREATEST), None)
+
+
+def count_probe(training: Sides, source: Sequence[int], target: Sequence[int]) -> Float[np.ndarray, "target source"]:
+    """Give beta^IBM_tl = Trans(y_t | x_l), read from the count table of the training set (eq. 16-18)."""
+    table = count_table(build_bitext((_words(one), _words(other)) for one, other in zip(*training, strict=True)))
+    return table.normalized().lookup(_words(source), _words(target))
+
+
+def cut_frames(
+    traces: Sequence[Trace], targets: Sequence[Sequence[int]], number: int, columns: int
+) -> dict[str, list[Any]]:
+    """Give attention and probe of one example at every step; the traces have a row for each output of all examples."""
+    start = sum(len(target) for target in targets[:number])
+    rows = slice(start, start + len(targets[number]))
+    return {"step": [trace.step for trace in traces]} | {
+        name: [rounded(trace.scores[method][rows, :columns]) for trace in traces]
+        for name, method in (("attention", "attention"), ("probe", "lexical_probe"))
+    }
+
+
+def rounded(table: Float[np.ndarray, "target source"]) -> list[list[float]]:
+    """Round to what can be seen."""
+    return np.round(table.astype(float), 3).tolist()
+
+
+def _words(ids: Sequence[int]) -> list[str]:
+    return [str(one) for one in ids]
