@@ -46,23 +46,35 @@ def run_between_padding(
     for layer in range(lstm.num_layers):
         if layer:
             inputs = F.dropout(inputs, lstm.dropout, lstm.training)
-        nothing = inputs.new_zeros(len(directions), len(inputs), lstm.hidden_size)
-        with _differentiable(lstm):
-            inputs, _, cell = torch.lstm(
-                torch.cat([inputs, padding], -1),
-                (nothing, nothing),
-                [weight for suffix in directions for weight in _weights_with_padding(lstm, f"_l{layer}{suffix}")],
-                has_biases=True,
-                num_layers=1,
-                dropout=0.0,
-                train=lstm.training,
-                bidirectional=lstm.bidirectional,
-                batch_first=True,
-            )
+        weights = [weight for suffix in directions for weight in _weights_with_padding(lstm, f"_l{layer}{suffix}")]
+        inputs, (_, cell) = run_layer(lstm, weights, torch.cat([inputs, padding], -1))
         cells.append(cell)
         for states, end in zip(inputs.chunk(len(directions), -1), directions.values(), strict=True):
             hidden.append(states[torch.arange(len(states), device=states.device), end])
     return inputs * (1 - padding), (torch.stack(hidden), torch.cat(cells))
+
+
+def run_layer(
+    lstm: nn.LSTM,
+    weights: list[Tensor],
+    inputs: Float[Tensor, "batch position width"],
+    memory: Memory | None = None,
+) -> tuple[Float[Tensor, "batch position state"], Memory]:
+    """Run one layer of an LSTM's form, in all its directions, with other weights in torch's order."""
+    nothing = inputs.new_zeros(2 if lstm.bidirectional else 1, len(inputs), lstm.hidden_size)
+    with _differentiable(lstm):
+        states, hidden, cell = torch.lstm(
+            inputs,
+            memory or (nothing, nothing),
+            weights,
+            has_biases=True,
+            num_layers=1,
+            dropout=0.0,
+            train=lstm.training,
+            bidirectional=lstm.bidirectional,
+            batch_first=True,
+        )
+    return states, (hidden, cell)
 
 
 def _weights_with_padding(lstm: nn.LSTM, suffix: str) -> list[Tensor]:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sightline.models.lstm import LstmDecoder, LstmEncoder
-from sightline.models.recurrence import Memory
+from sightline.models.recurrence import Memory, run_layer
 
 
 class OneHot(nn.Module):
@@ -38,22 +38,11 @@ class WordLstm(nn.LSTM):
     def forward(  # type: ignore[override]
         self, words: Float[Tensor, "batch position word"], memory: Memory | None = None
     ) -> tuple[Float[Tensor, "batch position state"], Memory]:
-        nothing = words.new_zeros(2 if self.bidirectional else 1, len(words), self.hidden_size)
-        states, hidden, cell = torch.lstm(
-            words,
-            memory or (nothing, nothing),
-            [
-                weight @ self.embedding.weight.T if name.startswith("weight_ih") else weight
-                for name, weight in self.named_parameters(recurse=False)
-            ],
-            has_biases=True,
-            num_layers=1,
-            dropout=0.0,
-            train=self.training,
-            bidirectional=self.bidirectional,
-            batch_first=True,
-        )
-        return states, (hidden, cell)
+        weights = [
+            weight @ self.embedding.weight.T if name.startswith("weight_ih") else weight
+            for name, weight in self.named_parameters(recurse=False)
+        ]
+        return run_layer(self, weights, words, memory)
 
 
 def read_one_hot(side: LstmEncoder | LstmDecoder) -> None:
