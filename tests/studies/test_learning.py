@@ -173,15 +173,15 @@ def test_the_counts_of_an_example_are_those_of_the_training_set() -> None:
 
 
 def test_an_example_is_cut_out_of_the_rows_of_all() -> None:
-    sides = ([[1] * 3, [1] * 15, [1] * 7], [[1, 1], [1], [1, 1, 1]])
-    assert choose_example(sides) == 2
-    assert choose_example(([[1]], [[1]])) is None
-    scores = np.arange(6 * 15).reshape(6, 15) / 100
-    trace = Trace(5, {"attention": scores, "lexical_probe": 2 * scores}, np.ones((6, 15), bool), {})
+    sides = ([[1] * 3, [1] * 15, [1] * 7, [1, 9] * 3], [[1, 1], [1], [1, 1, 1], [1]])
+    assert choose_example(sides, unknown=9) == 2
+    assert choose_example(sides, unknown=1) is None
+    scores = np.arange(7 * 15).reshape(7, 15) / 100
+    trace = Trace(5, {"attention": scores, "lexical_probe": 2 * scores}, np.ones((7, 15), bool), {})
     cut = cut_frames([trace], sides[1], 2, 7)
     assert cut["step"] == [5]
-    np.testing.assert_allclose(cut["attention"], [scores[3:, :7]])
-    np.testing.assert_allclose(cut["probe"], [2 * scores[3:, :7]])
+    np.testing.assert_allclose(cut["attention"], [scores[3:6, :7]])
+    np.testing.assert_allclose(cut["probe"], [2 * scores[3:6, :7]])
 
 
 def test_the_checkpoints_are_the_papers() -> None:

@@ -19,10 +19,12 @@ Sides = tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]
 """The ids of what is read, and of what is said of it, for many examples."""
 
 
-def choose_example(sides: Sides) -> int | None:
-    """Find the first example that is neither too short nor too long."""
-    sizes = (max(len(source), len(target)) for source, target in zip(*sides, strict=True))
-    return next((number for number, size in enumerate(sizes) if LEAST <= size <= GREATEST), None)
+def choose_example(sides: Sides, unknown: int) -> int | None:
+    """Find the first example that is neither too short nor too long, and has no unknown word."""
+    for number, (source, target) in enumerate(zip(*sides, strict=True)):
+        if LEAST <= max(len(source), len(target)) <= GREATEST and unknown not in source:
+            return number
+    return None
 
 
 def count_probe(training: Sides, source: Sequence[int], target: Sequence[int]) -> Float[np.ndarray, "target source"]:

@@ -343,7 +343,7 @@ def _show_example(
     """Pick a short example, and give its attention and its probe at every step of the second run, and its counts."""
     tokenizer, labels, sides = _encode(folder, task, recipe, corpora, examples)
     sources, targets = sides["validation"]
-    number = choose_example(sides["validation"])
+    number = choose_example(sides["validation"], tokenizer.unk_token_id)
     if number is None:
         return None
     source, target = sources[number], targets[number]
