@@ -1,4 +1,4 @@
-"""LSTMs over few words, at half the cost.
+"""LSTMs over few words, in two thirds of the time.
 
 With fewer words than the embeddings are wide, W_ih (E x) = (W_ih E) x is cheaper on the right: the LSTM reads words as
 one-hot vectors, with the product of both matrices as its weights. Weights, outputs and gradients are the same.
