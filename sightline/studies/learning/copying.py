@@ -105,8 +105,10 @@ def find_heads(work: Work, settings: ToySettings) -> dict[str, list[int]]:
             break
         curves: list[Curve] = []
         for seed in range(settings.head_seeds):
-            # Seeds of their own: those of the experiments below must not be what the heads were chosen on.
-            train = lambda seed=seed, head=head: train_copying(task, words, settings.copy, 1000 + seed, [head])  # noqa: E731
+            # Other weights than those of the experiments below, which the heads must not be chosen on, and of other
+            # heads: there are some with which hardly any head learns, and no head would be good.
+            others = 1000 + settings.head_seeds * head + seed
+            train = lambda head=head, others=others: train_copying(task, words, settings.copy, others, [head])  # noqa: E731
             curves.append(work.keep(f"head {head} seed {seed}", train))
             kind = judge_head(curves)
             if kind is None or len(pool[kind]) >= settings.wanted_heads:

@@ -98,8 +98,8 @@ STANDARD = LearningSettings(
         keyword=KeywordSettings(width=256, length=40, words=40, batch=32, steps=500, every=10),
         heads=8,
         head_seeds=3,
-        wanted_heads=8,
-        candidates=24,
+        wanted_heads=4,
+        candidates=36,
     ),
 )
 PAPER = LearningSettings(
@@ -116,5 +116,5 @@ PAPER = LearningSettings(
         train_sentences=None,
         bleu_sentences=1014,
     ),
-    toys=replace(STANDARD.toys, candidates=200, merges=("sum", "mean")),
+    toys=replace(STANDARD.toys, wanted_heads=8, candidates=200, merges=("sum", "mean")),
 )
