@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sightline.data.tasks import copying
 from sightline.measures import agreement
 from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
-from sightline.studies.learning.copying import ToySettings, learned, tasks
+from sightline.studies.learning.copying import ToySettings, find_heads, learned, tasks
 from sightline.studies.learning.exact import count_words, sample_pairs
 from sightline.studies.learning.frames import choose_example, count_probe, cut_frames
 from sightline.studies.learning.settings import QUICK
@@ -21,6 +22,7 @@ from sightline.studies.learning.study import STUDY
 from sightline.studies.learning.text import build_recipe, checkpoints, compare_runs
 from sightline.studies.learning.toys import (
     CopySettings,
+    Curve,
     KeywordSettings,
     build_copier,
     build_finder,
@@ -128,6 +130,24 @@ def test_a_small_task_is_learned_and_ends_early() -> None:
 )
 def test_good_and_bad_heads(accuracies: tuple[float, float], kind: str | None) -> None:
     assert judge_head([{"step": [0, 1], "accuracy": [0.0, value]} for value in accuracies]) == kind
+
+
+def test_rejection_sampling_of_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads are good, bad, and good at first only, in turn; no two runs have the same other weights."""
+    runs: list[tuple[int, int]] = []
+
+    def pretend(task: object, words: int, settings: CopySettings, seed: int, heads: list[int]) -> Curve:
+        head = heads[0]
+        runs.append((head, seed))
+        right = head % 3 == 0 or (head % 3 == 2 and sum(run[0] == head for run in runs) == 1)
+        return {"step": [0, 1], "accuracy": [0.0, 1.0 if right else 0.1]}
+
+    monkeypatch.setattr("sightline.studies.learning.copying.train_copying", pretend)
+    work = SimpleNamespace(results={}, folder=Path(), keep=lambda name, compute: compute(), say=lambda text: None)
+    pool = find_heads(work, replace(TOYS, head_seeds=3, wanted_heads=2, candidates=20))
+    assert pool == {"good": [0, 3], "bad": [1, 4], "tried": [0, 1, 2, 3, 4]}
+    assert [head for head, _ in runs] == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4]
+    assert len({seed for _, seed in runs}) == len(runs)
 
 
 def test_heads_are_combined_from_the_pool() -> None:
