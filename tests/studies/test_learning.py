@@ -126,7 +126,7 @@ def test_a_small_task_is_learned_and_ends_early() -> None:
 
 
 @pytest.mark.parametrize(
-    ("accuracies", "kind"), [((0.99, 0.96), "good"), ((0.5, 0.1), "bad"), ((0.99, 0.5), None), ((0.7, 0.7), None)]
+    ("accuracies", "kind"), [((0.99, 0.96), "good"), ((0.5, 0.1), "bad"), ((0.99, 0.5), None), ((0.7, 0.94), "bad")]
 )
 def test_good_and_bad_heads(accuracies: tuple[float, float], kind: str | None) -> None:
     assert judge_head([{"step": [0, 1], "accuracy": [0.0, value]} for value in accuracies]) == kind

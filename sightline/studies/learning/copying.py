@@ -14,7 +14,6 @@ import numpy as np
 
 from sightline.data.tasks import PairSampler, copying, copying_mixture, reordering
 from sightline.studies.learning.toys import (
-    FAILED,
     LEARNED,
     CopySettings,
     Curve,
@@ -273,7 +272,7 @@ def _accuracies(title: str, groups: dict[str, list[Curve]]) -> dict[str, Any]:
     return {
         "kind": "lines",
         "title": title,
-        "note": f"Mean over seeds, from the least to the greatest; a run learns above {LEARNED}, fails below {FAILED}.",
+        "note": f"Mean over seeds, from the least to the greatest; a run learns above {LEARNED}.",
         "x": {"label": "step"},
         "y": {"label": "accuracy", "range": [0, 1]},
         "series": series,
