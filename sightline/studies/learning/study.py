@@ -259,8 +259,8 @@ STUDY = Study(
         "The classifier's loss is balanced between the labels.",
         "Toy models are trained with Adam at 1e-3; a run that copies all but perfectly ends there. The rate matters: "
         "at 3e-3, width 64, permutations were learned on 3 of 3 seeds; claims 3 and 7 hold for this rate and budget.",
-        "A head is bad when none of its runs learns, as in the text; the released code asks for less than 0.6, which is "
-        "just where runs end here that do not learn.",
+        "A head is bad when none of its runs learns, as in the text; the released code asks for less than 0.6, where "
+        "runs that do not learn end here.",
         "Probes are maximised over checkpoints on the examples they are judged on, as in the paper; chance is not.",
         "Δ is the saliency of the first run where it is best, as α is.",
         "Log-odds of the keyword task leave out texts whose keyword stands at the last two positions.",
