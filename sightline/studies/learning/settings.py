@@ -99,7 +99,7 @@ STANDARD = LearningSettings(
         heads=8,
         head_seeds=3,
         wanted_heads=4,
-        candidates=48,
+        candidates=30,
     ),
 )
 PAPER = LearningSettings(
