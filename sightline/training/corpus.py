@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
     """Read all pairs of a recipe whose files lie beside `folder`."""
     skipped: Counter[str] = Counter()
     read = partial(_read_corpus, data=data, folder=folder, skipped=skipped)
-    train = _distinct(read(data.train, "train"), skipped)
+    parts = [_distinct(read(corpus, "train"), skipped) for corpus in data.training_corpora]
+    train = parts[0] if len(parts) == 1 else _distinct(itertools.chain.from_iterable(parts), skipped)
     if not train:
         raise InputError(f"The training text has no usable pair: {_count(skipped) or 'it is empty'}.")
     held_out: dict[str, list[Pair]] = {"dev": [], "test": []}
@@ -63,11 +65,13 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
             held_out[role] = list(read(corpus, role))
             if not held_out[role]:
                 raise InputError(f"data.{role} has no usable pair: {_count(skipped) or 'it is empty'}.")
-    held_out |= _hold_out(train, wanted, seed)
+    for part in parts:
+        for role, pairs in _hold_out(part, wanted, seed).items():
+            held_out[role] += pairs
     train = _without_seen(train, [*held_out["dev"], *held_out["test"]], data.bidirectional, skipped)
     if not train:
         raise InputError("Nothing is left to train on: every pair has a held-out sentence. Hold out fewer.")
-    texts = augment(train, data.joined, data.spaced, seed) if data.joined or data.spaced else train
+    texts = augment(train, data.joined, data.spaced, data.renamed, data.max_words, seed)
     return Corpora(texts, held_out["dev"], held_out["test"], len(train), dict(skipped))
 
 
@@ -140,7 +144,7 @@ def _distinct(pairs: Iterable[Pair], skipped: Counter[str]) -> list[Pair]:
         repeated += pair in seen
         seen[pair] = None
     if repeated:
-        skipped["repeated"] = repeated
+        skipped["repeated"] += repeated
     return list(seen)
 
 

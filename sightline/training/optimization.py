@@ -11,6 +11,9 @@ from torch import nn
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.training.recipe import TrainingSettings
 
+COOLING = 0.25
+"""The share of the steps over which `trapezoid` falls."""
+
 
 def inverse_sqrt(step: int, settings: TrainingSettings) -> float:
     """Fall with the root of the step (Vaswani et al. 2017, eq. 3), from 1 at the end of the warm-up."""
@@ -23,6 +26,15 @@ def cosine(step: int, settings: TrainingSettings) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(share, 1.0)))
 
 
+def trapezoid(step: int, settings: TrainingSettings) -> float:
+    """Stay, then fall linearly to 0 over the last part of the steps.
+
+    Before the fall the rate does not depend on the number of steps, so that a run can still be made longer then
+    (Hägele et al. 2024 find it as good as a cosine).
+    """
+    return min(1.0, (settings.steps - step + 1) / (COOLING * settings.steps))
+
+
 def constant(step: int, settings: TrainingSettings) -> float:
     """Stay."""
     return 1.0
@@ -31,6 +43,7 @@ def constant(step: int, settings: TrainingSettings) -> float:
 SCHEDULES: dict[str, Callable[[int, TrainingSettings], float]] = {
     "inverse_sqrt": inverse_sqrt,
     "cosine": cosine,
+    "trapezoid": trapezoid,
     "constant": constant,
 }
 

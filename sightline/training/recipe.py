@@ -50,9 +50,10 @@ class CorpusSettings:
     generated: LanguageSettings | None = None
     """A generated language; needs `sentences`."""
     held_out: Positive | None = None
-    """So many source sentences of the training text, which then loses every pair that has one of them."""
+    """The number of source sentences held out of the training text, out of each corpus where there are several; every
+    pair that has one of them is left out of training."""
     sentences: Positive | None = None
-    """Only so many pairs, from the beginning."""
+    """Read only this many pairs, from the beginning."""
 
     def kind(self) -> Literal["files", "pairs", "labelled", "generated", "held_out"] | None:
         """Say which of the ways is chosen; None if it is not exactly one."""
@@ -71,7 +72,8 @@ class CorpusSettings:
 class DataSettings:
     """The text."""
 
-    train: CorpusSettings
+    train: CorpusSettings | tuple[CorpusSettings, ...]
+    """One corpus, or a list of them."""
     dev: CorpusSettings
     test: CorpusSettings | None = None
     languages: tuple[str, str] = ("source", "target")
@@ -83,9 +85,17 @@ class DataSettings:
     max_words: Positive = 100
     """Skip pairs with a longer side; of a longer labelled text keep the beginning."""
     joined: Share = 0.0
-    """Train on so great a share of the pairs in texts of several, so that short sentences teach what long ones need."""
+    """The fraction of pairs that are concatenated into longer training texts, of at most `max_words`."""
     spaced: Share = 0.0
-    """Set marks apart, as in tokenised text, in so great a share of the training texts."""
+    """The fraction of training texts whose punctuation is set apart, as in tokenised text."""
+    renamed: Share = 0.0
+    """The fraction of pairs with a name or number on both sides in which it is replaced by an invented one, so that the
+    model learns to copy what it has never seen."""
+
+    @property
+    def training_corpora(self) -> tuple[CorpusSettings, ...]:
+        """Return the corpora to train on as a tuple, also where there is one."""
+        return (self.train,) if isinstance(self.train, CorpusSettings) else self.train
 
 
 @dataclass(frozen=True)
@@ -116,7 +126,7 @@ class TrainingSettings:
     """The highest rate of the schedule."""
     attention_rate: Annotated[float, Field(gt=0)] = 1.0
     """What the rate of a classifier's attention is times that of the rest (Meister et al. 2021: 1 or 10)."""
-    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "constant"] = "inverse_sqrt"
     warmup: Count = 1000
     """Steps in which the rate rises to its highest."""
     betas: tuple[Share, Share] = (0.9, 0.98)
@@ -328,8 +338,11 @@ def _check_keys(settings: type, written: Mapping[str, Any], name: str, where: st
         if full not in valid:
             raise InputError(f"{name}: {unknown_name('key', full, valid)}")
         inner = _section_of(hints[key])
-        if inner is not None and isinstance(value, Mapping):
-            _check_keys(inner, value, name, full)
+        if inner is None:
+            continue
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, Mapping):
+                _check_keys(inner, part, name, full)
 
 
 def _section_of(hint: Any) -> type | None:
@@ -339,8 +352,10 @@ def _section_of(hint: Any) -> type | None:
 
 
 def _check_data(data: DataSettings, name: str) -> None:
-    for role in ("train", "dev", "test"):
-        corpus: CorpusSettings | None = getattr(data, role)
+    if not data.training_corpora:
+        raise InputError(f"{name}: data.train is an empty list: name at least one corpus.")
+    roles = [("train", corpus) for corpus in data.training_corpora] + [("dev", data.dev), ("test", data.test)]
+    for role, corpus in roles:
         if corpus is None:
             continue
         kind = corpus.kind()
@@ -360,6 +375,6 @@ def _check_data(data: DataSettings, name: str) -> None:
 def _check_task(data: DataSettings, architecture: str, name: str) -> None:
     """Refuse labelled text for a translation model, and sentence pairs for a classifier."""
     classifies = ARCHITECTURES[architecture].classifies
-    if (data.train.kind() == "labelled") != classifies:
+    if any((corpus.kind() == "labelled") != classifies for corpus in data.training_corpora):
         needs = "labelled text: data.train.labelled" if classifies else "sentence pairs, not data.train.labelled"
         raise InputError(f"{name}: the architecture {architecture} needs {needs}.")

@@ -78,7 +78,21 @@ def test_all_pairs_of_a_held_out_source_leave_the_training_text(folder: Path) ->
     assert _read(folder, 1, train=FILES, dev={"held_out": 2}) == _read(folder, 1, train=FILES, dev={"held_out": 2})
 
 
+def test_several_corpora_are_held_out_of_one_by_one_and_trained_on_together(folder: Path) -> None:
+    rows = [f"Number {number}.\tNúmero {number}." for number in range(20)]
+    (folder / "numbers.tsv").write_text("\n".join(rows) + "\nYes.\tSí.\n", encoding="utf-8")
+    corpora = _read(folder, train=[FILES, {"pairs": "numbers.tsv"}], dev={"held_out": 2}, test={"held_out": 1})
+    for held_out, each in ((corpora.dev, 2), (corpora.test, 1)):
+        assert [source.startswith("Number") for source, _ in held_out] == [False] * each + [True] * each
+    seen = {sentence_key(source) for source, _ in corpora.dev + corpora.test}
+    assert not seen & {sentence_key(source) for source, _ in corpora.train}
+    assert len({pair for pair in corpora.train if pair[0].startswith("Number")}) == 17
+    assert sum(pair == ("Yes.", "Sí.") for pair in corpora.train) <= 1, "both corpora have it"
+
+
 MISTAKES = [
+    ({"train": [], "dev": DEV}, "data.train is an empty list"),
+    ({"train": [FILES, {"pears": "a"}], "dev": DEV}, "no key 'data.train.pears'. Did you mean 'data.train.pairs'"),
     ({"train": {"source": "none.en", "target": "text.es.gz"}, "dev": DEV}, "There is no file .*none.en"),
     ({"train": {"source": "text.en", "target": "dev.es"}, "dev": DEV}, "has 8 lines but .* has 1"),
     ({"train": {"pairs": "pairs.tsv", "columns": [0, 7]}, "dev": DEV}, "line 1: 3 columns, but number 7"),

@@ -30,10 +30,18 @@ def test_each_schedule_falls_as_its_formula_says() -> None:
         name: learning_rate(400, TrainingSettings(steps=700, schedule=name, warmup=100, learning_rate=1.0))  # type: ignore[arg-type]
         for name in SCHEDULES
     }
-    assert rates == pytest.approx({"inverse_sqrt": 0.5, "cosine": 0.5, "constant": 1.0})
+    assert rates == pytest.approx({"inverse_sqrt": 0.5, "cosine": 0.5, "trapezoid": 1.0, "constant": 1.0})
     last = TrainingSettings(steps=700, schedule="cosine", warmup=100, learning_rate=1.0)
     assert learning_rate(700, last) == pytest.approx(0, abs=1e-12)
     assert math.isclose(learning_rate(9, TrainingSettings(steps=9, warmup=0, learning_rate=3.0)), 1.0)
+
+
+def test_a_trapezoid_stays_then_falls_and_can_be_made_longer_while_it_stays() -> None:
+    short, long = (
+        TrainingSettings(steps=steps, schedule="trapezoid", warmup=100, learning_rate=1.0) for steps in (800, 1600)
+    )
+    assert [learning_rate(step, short) for step in (100, 600, 601, 701, 800)] == pytest.approx([1, 1, 1, 0.5, 0.005])
+    assert all(learning_rate(step, short) == learning_rate(step, long) for step in range(1, 601))
 
 
 def test_only_matrices_decay() -> None:
