@@ -1,34 +1,29 @@
 """Inline markup carried over to a translation by its word alignment.
 
 A text is split into plain words and markup: elements (`<b>...</b>`) around words, and marks (`<br/>`, `{0}`, `%s`,
-`{{name}}`, comments, tags without a partner) between them. In the translation an element covers the words that its
-own words are aligned to, within the element around it; elements that stand side by side stay so: where their words
-mingle, each keeps the stretch where it has most. What is aligned to nothing stays beside its neighbours. A tag that
-was closed before the punctuation of its last word is so in the translation. Nothing is lost, what was balanced stays
-balanced, and without its markup the result is the translation, word for word.
+`{{name}}`, `&amp;`, comments, CDATA, processing instructions, tags without a partner) between them. In the translation
+an element covers the words that its own words are aligned to, within the element around it; elements that stand side by
+side stay so: where their words mingle, each keeps the stretch where it has most. What is aligned to nothing stays
+beside its neighbours. A tag that was closed before the punctuation of its last word is so in the translation. Nothing
+is lost, what was balanced stays balanced, and without its markup the result is the translation, word for word.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from sightline.alignment.links import Alignment
+from sightline.alignment.scanning import NAME, find_markup
 
-MARKUP = re.compile(
-    r"""<!--.*?-->                                          # a comment
-      | </?[A-Za-z][^\s<>/]*(?:\s(?:"[^"]*"|'[^']*'|[^<>"'])*)?/?>   # a tag
-      | \{\{[^{}]*\}\} | \$?\{[^{}\s]*\}                    # {{name}}, {0}, ${name}
-      | %(?:\d+\$|\(\w+\))?[-+0\#]*\d*(?:\.\d+)?[sdifgxu@](?![A-Za-z])  # %s, %1$d, %(name)s
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 ENDED_WORD = re.compile(r"(.*\w)([^\w\s]+)")
-ENDING = re.compile(r"[^\w\s]+(?!\S)")
-TAG_NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
+MARKS = re.compile(r"\W*+")
+TAG_NAME = re.compile(rf"</?({NAME})")
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
 
@@ -71,7 +66,7 @@ class Markup:
 
 def strip_markup(text: str) -> tuple[str, ...]:
     """Give the words of a text without its markup."""
-    return tuple(MARKUP.sub("", text).split())
+    return tuple(_take_apart(text)[0].split())
 
 
 # Taking apart
@@ -101,48 +96,66 @@ def parse_markup(text: str) -> Markup:
     >>> parse_markup("The <b>black</b> cat").children
     (Element(opening='<b>', closing='</b>', start=1, stop=2, children=(), leaves_ending=False),)
     """
-    plain = MARKUP.sub("", text)
+    plain, pieces = _take_apart(text)
     spans = [match.span() for match in re.finditer(r"\S+", plain)]
+    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    endings = [_ending_begins(plain, begin, end) for begin, end in spans]
     root = _Open(_Piece("", 0, False, False), "")
     stack = [root]
+    open_names: Counter[str] = Counter()
 
     def mark(piece: _Piece) -> Mark:
-        start = sum(end <= piece.offset for _, end in spans)
-        return Mark(piece.text, start, piece.glued_left, piece.glued_right)
+        return Mark(piece.text, bisect_right(ends, piece.offset), piece.glued_left, piece.glued_right)
 
-    def give_up() -> None:
-        """Turn the last open tag into a mark: it has no partner."""
-        opened = stack.pop()
-        stack[-1].inside += [mark(opened.piece), *opened.inside]
+    def give_up(depth: int) -> None:
+        """Turn the open tags from a depth on into marks: they have no partner."""
+        for opened in stack[depth:]:
+            stack[depth - 1].inside += [mark(opened.piece), *opened.inside]
+            open_names[opened.name] -= 1
+        del stack[depth:]
 
-    for piece in _pieces(text):
+    for piece in pieces:
         name, kind = _name_and_kind(piece.text)
         if kind == "opening":
             stack.append(_Open(piece, name))
-        elif kind == "closing" and any(opened.name == name for opened in stack[1:]):
-            while stack[-1].name != name:
-                give_up()
+            open_names[name] += 1
+        elif kind == "closing" and open_names[name]:
+            give_up(next(depth for depth in range(len(stack), 0, -1) if stack[depth - 1].name == name))
             opened = stack.pop()
-            start = stop = sum(end <= opened.piece.offset for _, end in spans)
-            if plain[opened.piece.offset : piece.offset].strip():
-                stop = sum(begin < piece.offset for begin, _ in spans)
-            leaves_ending = start < stop and ENDING.match(plain, piece.offset) is not None
+            open_names[name] -= 1
+            start = stop = bisect_right(ends, opened.piece.offset)
+            if opened.piece.offset < piece.offset:
+                stop = max(start, bisect_left(begins, piece.offset))
+            behind = bisect_right(ends, piece.offset)
+            leaves_ending = start < stop and behind < len(endings) and endings[behind] <= piece.offset
             element = Element(opened.piece.text, piece.text, start, stop, tuple(opened.inside), leaves_ending)
             stack[-1].inside.append(element)
         else:
             stack[-1].inside.append(mark(piece))
-    while len(stack) > 1:
-        give_up()
+    give_up(1)
     return Markup(tuple(plain.split()), tuple(root.inside))
 
 
-def _pieces(text: str) -> Iterator[_Piece]:
-    removed = 0
-    for match in MARKUP.finditer(text):
-        glued_left = match.start() > 0 and not text[match.start() - 1].isspace()
-        glued_right = match.end() < len(text) and not text[match.end()].isspace()
-        yield _Piece(match[0], match.start() - removed, glued_left, glued_right)
-        removed += len(match[0])
+def _ending_begins(plain: str, begin: int, end: int) -> int:
+    """Find where the punctuation that ends a word begins."""
+    marks = MARKS.match(plain[begin:end][::-1])
+    assert marks is not None
+    return end - marks.end()
+
+
+def _take_apart(text: str) -> tuple[str, list[_Piece]]:
+    """Split a text into what is no markup, joined, and the pieces of markup."""
+    plain: list[str] = []
+    pieces: list[_Piece] = []
+    position = offset = 0
+    for start, end in find_markup(text):
+        plain.append(text[position:start])
+        offset += start - position
+        glued_left = start > 0 and not text[start - 1].isspace()
+        glued_right = end < len(text) and not text[end].isspace()
+        pieces.append(_Piece(text[start:end], offset, glued_left, glued_right))
+        position = end
+    return "".join([*plain, text[position:]]), pieces
 
 
 def _name_and_kind(piece: str) -> tuple[str, str]:
@@ -172,7 +185,7 @@ def restore_markup(markup: Markup, words: Sequence[str], alignment: Alignment) -
     for (source, target), confidence in alignment.confidences.items():
         links[source][target] = confidence
     root = Element("", "", 0, len(markup.words), markup.children)
-    tokens = list(_render(root, (0, len(words)), words, links))
+    tokens = _render(root, words, links)
     text = _join(tokens)
     if strip_markup(text) == tuple(words):
         return text
@@ -180,37 +193,64 @@ def restore_markup(markup: Markup, words: Sequence[str], alignment: Alignment) -
     return _join([_Token(token.kind, token.text) for token in tokens])
 
 
-def _render(element: Element, span: Span, words: Sequence[str], links: Links) -> Iterator[_Token]:
-    """Yield the target words that an element covers and, among them, all markup in it."""
-    spans = _place(element, span, links)
+@dataclass
+class _Rendering:
+    """An element that is being written: what is in it, in the target's order, and how far it is."""
 
-    def place(number: int) -> tuple[int, bool, int]:
-        """Put what covers nothing before what covers words; otherwise the order at one place is the source's."""
-        start, stop = spans[number]
-        return start, start < stop, number
+    element: Element
+    stop: int
+    position: int
+    begun: int  # how many tokens there were when it was opened
+    children: Iterator[tuple[Element | Mark, Span]]
 
-    order = sorted(range(len(spans)), key=place)
-    position = span[0]
-    for number in order:
-        child, (start, stop) = element.children[number], spans[number]
-        yield from (_Token("word", word) for word in words[position:start])
+
+def _render(root: Element, words: Sequence[str], links: Links) -> list[_Token]:
+    """List the target words and, among them, all markup; elements may be nested deeper than Python calls may be."""
+    tokens: list[_Token] = []
+
+    def begin(element: Element, span: Span) -> _Rendering:
+        return _Rendering(element, span[1], span[0], len(tokens), iter(_in_order(element, span, links)))
+
+    def write_words(level: _Rendering, stop: int) -> None:
+        tokens.extend(_Token("word", word) for word in words[level.position : stop])
+        level.position = max(level.position, stop)
+
+    levels = [begin(root, (0, len(words)))]
+    while levels:
+        level = levels[-1]
+        child, (start, stop) = next(level.children, (None, (level.stop, level.stop)))
+        write_words(level, start)
         if isinstance(child, Mark):
             left_word = child.start > 0 and start - 1 in links[child.start - 1]
             right_word = child.start < len(links) and start in links[child.start]
-            yield _Token("mark", child.text, child.glued_left, child.glued_right, left_word, right_word)
+            tokens.append(_Token("mark", child.text, child.glued_left, child.glued_right, left_word, right_word))
+        elif child is not None:
+            level.position = max(level.position, stop)
+            tokens.append(_Token("opening", child.opening))
+            levels.append(begin(child, (start, stop)))
         else:
-            inside = list(_render(child, (start, stop), words, links))
-            ending = _take_ending(inside) if child.leaves_ending else []
-            yield from (_Token("opening", child.opening), *inside, _Token("closing", child.closing), *ending)
-        position = max(position, stop)
-    yield from (_Token("word", word) for word in words[position : span[1]])
+            levels.pop()
+            if levels:
+                is_empty = len(tokens) == level.begun
+                ending = _take_ending(tokens) if level.element.leaves_ending and not is_empty else []
+                tokens += [_Token("closing", level.element.closing), *ending]
+    return tokens
+
+
+def _in_order(element: Element, span: Span, links: Links) -> list[tuple[Element | Mark, Span]]:
+    """List the children of an element and their places, in the order of the target.
+
+    What covers nothing comes before what covers words; otherwise the order at one place is the source's.
+    """
+    placed = zip(element.children, _place(element, span, links), strict=True)
+    return sorted(placed, key=lambda one: (one[1][0], one[1][0] < one[1][1]))
 
 
 def _take_ending(tokens: list[_Token]) -> list[_Token]:
     """Take the punctuation off the last of some tokens, if it is a word that ends with any."""
-    if tokens and tokens[-1].kind == "ending":
+    if tokens[-1].kind == "ending":
         return [tokens.pop()]
-    if tokens and tokens[-1].kind == "word" and (parts := ENDED_WORD.fullmatch(tokens[-1].text)):
+    if tokens[-1].kind == "word" and (parts := ENDED_WORD.fullmatch(tokens[-1].text)):
         tokens[-1] = _Token("word", parts[1])
         return [_Token("ending", parts[2])]
     return []
@@ -219,22 +259,25 @@ def _take_ending(tokens: list[_Token]) -> list[_Token]:
 def _place(element: Element, span: Span, links: Links) -> list[Span]:
     """Find the target words of each child of an element, within the span of the element."""
     weights = [_weights(child, span, links) for child in element.children]
+    greatest: dict[int, float] = {}
+    for own in weights:
+        for target, weight in own.items():
+            greatest[target] = max(greatest.get(target, 0.0), weight)
     found: dict[int, Span] = {}
+    taken: set[int] = set()
     # Those with most links choose first; each takes the stretch, not broken by what others have, where it has most.
     for number in sorted(range(len(weights)), key=lambda number: -sum(weights[number].values())):
         own = weights[number]
-        others = [other for another, other in enumerate(weights) if another != number]
         runs: list[list[int]] = [[]]
-        for target in range(*span):
-            if any(start <= target < stop for start, stop in found.values()) or any(
-                other.get(target, 0.0) > own.get(target, 0.0) for other in others
-            ):
+        for target in range(min(own, default=0), max(own, default=-1) + 1):
+            if target in taken or greatest.get(target, 0.0) > own.get(target, 0.0):
                 runs.append([])
             elif target in own:
                 runs[-1].append(target)
         best = max(runs, key=lambda run: sum(own[target] for target in run))
         if best:
             found[number] = min(best), max(best) + 1
+            taken.update(range(*found[number]))
     gaps = _gaps(found, span)
     for number, child in enumerate(element.children):
         if number not in found:
