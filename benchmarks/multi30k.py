@@ -16,7 +16,8 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 import sightline
-from sightline.data.corpora import data_path, read_parallel
+from sightline.alignment.parallel import read_pairs
+from sightline.data.corpora import data_path
 from sightline.measures import measure_calibration
 from sightline.models.loaded import LoadedModel
 
@@ -85,7 +86,7 @@ def main() -> None:
     if not folders:
         sys.exit(__doc__)
     models = [sightline.load(folder) for folder in folders]
-    pairs = read_parallel(*(data_path(f"multi30k/val.{language}.gz") for language in ("de", "en")))
+    pairs = read_pairs(*(data_path(f"multi30k/val.{language}.gz") for language in ("de", "en")))
     german, english = (list(side) for side in zip(*pairs, strict=True))
     for line in score_rows(folders, models, german, english):
         print(line, flush=True)

@@ -8,10 +8,11 @@ from sightline.alignment.bitext import Words, build_bitext
 from sightline.alignment.eflomal import align_with_eflomal
 from sightline.alignment.formats import Path
 from sightline.alignment.links import Alignment
-from sightline.alignment.parallel import STANDARD_INPUT, read_pairs
+from sightline.alignment.parallel import read_pairs
 from sightline.alignment.statistical import ALIGNERS, load_aligner, train_aligner
 from sightline.alignment.symmetrization import DEFAULT_RULE, symmetrize_all
 from sightline.errors import InputError, unknown_name
+from sightline.files import STANDARD_INPUT
 
 EFLOMAL = "eflomal"
 

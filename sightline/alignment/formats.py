@@ -20,8 +20,9 @@ from operator import index
 from typing import Any, NamedTuple
 
 from sightline.alignment.links import Alignment
-from sightline.alignment.parallel import STANDARD_OUTPUT, read_lines, read_pairs, write_lines
+from sightline.alignment.parallel import read_pairs
 from sightline.errors import InputError, unknown_name
+from sightline.files import STANDARD_OUTPUT, read_lines, write_lines
 
 Path = str | os.PathLike[str]
 Lengths = tuple[int, int]

@@ -30,8 +30,8 @@ def faithfulness(
     from rich.console import Console
     from rich.table import Table
 
-    from sightline.alignment.parallel import read_lines
     from sightline.faithfulness import MEASURES, measure_faithfulness
+    from sightline.files import read_lines
 
     pairs = [line.split("\t") for line in read_lines(file) if line.strip()]
     if not pairs:

@@ -43,7 +43,7 @@ def tags(
     Example: sightline tags page.en.txt -o page.es.txt
     """
     import sightline
-    from sightline.alignment.parallel import read_lines, write_lines
+    from sightline.files import read_lines, write_lines
 
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
     options: dict[str, object] = {"method": method}

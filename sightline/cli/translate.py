@@ -46,7 +46,7 @@ def translate(
     """
     import sightline
     from sightline.alignment.formats import render_alignments
-    from sightline.alignment.parallel import read_lines, write_lines
+    from sightline.files import read_lines, write_lines
 
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
     search = search_options(beam, length_penalty)

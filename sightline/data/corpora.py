@@ -1,12 +1,11 @@
-"""Where real corpora lie, and readers of parallel text: two files, or two columns of one, plain or gzipped."""
+"""Where real corpora lie, and a reader of sentence pairs in two columns of a file, plain or gzipped."""
 
 import os
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 
-from sightline.alignment.parallel import read_lines
 from sightline.errors import InputError
+from sightline.files import read_lines
 
 FOLDER_VARIABLE = "SIGHTLINE_DATA"
 USUAL_FOLDER = Path("../shared/data")
@@ -34,17 +33,6 @@ def data_path(name: str) -> Path:
     if not path.exists():
         raise InputError(f"There is no {name} in the folder of corpora {data_folder()}.")
     return path
-
-
-def read_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
-    """Yield the sentence pairs of two files; a difference in length is an error once the shorter one ends."""
-    lines = zip_longest(read_lines(source), read_lines(target))
-    for number, (source_line, target_line) in enumerate(lines):
-        if source_line is None or target_line is None:
-            longer = number + 1 + sum(1 for _ in lines)
-            in_source, in_target = (number, longer) if source_line is None else (longer, number)
-            raise InputError(f"{source} has {in_source} lines but {target} has {in_target}: they must be equal.")
-        yield source_line, target_line
 
 
 def read_tab_separated(path: str | Path, columns: tuple[int, int] = (0, 1)) -> Iterator[tuple[str, str]]:

@@ -11,8 +11,9 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from sightline.alignment.parallel import read_pairs
 from sightline.data import hansard
-from sightline.data.corpora import data_folder, read_parallel, read_tab_separated
+from sightline.data.corpora import data_folder, read_tab_separated
 from sightline.data.labelled import SETS, Labelled, read_labelled, read_labelled_file
 from sightline.data.language import GeneratedLanguage
 from sightline.errors import InputError
@@ -95,7 +96,7 @@ def _read_corpus(
 
 def _raw_pairs(corpus: CorpusSettings, role: str, folder: Path) -> Iterator[Pair]:
     if corpus.source is not None and corpus.target is not None:
-        return read_parallel(find_file(corpus.source, folder), find_file(corpus.target, folder))
+        return read_pairs(find_file(corpus.source, folder), find_file(corpus.target, folder))
     if corpus.pairs is not None:
         return read_tab_separated(find_file(corpus.pairs, folder), corpus.columns)
     if corpus.labelled is not None:

@@ -1,11 +1,9 @@
-"""The readers of parallel text, and the folder that real corpora lie in."""
-
-import gzip
+"""The reader of sentence pairs in columns, and the folder that real corpora lie in."""
 
 import pytest
 
 from sightline.data import corpora
-from sightline.data.corpora import data_folder, data_path, read_parallel, read_tab_separated
+from sightline.data.corpora import data_folder, data_path, read_tab_separated
 from sightline.errors import InputError
 
 
@@ -43,26 +41,8 @@ def test_the_usual_folder_is_found_beside_the_working_directory(no_usual_folder,
 
 
 def test_missing_files_are_named(tmp_path):
-    (tmp_path / "a").write_text("one\n")
-    with pytest.raises(InputError, match="missing"):
-        list(read_parallel(tmp_path / "a", tmp_path / "missing"))
     with pytest.raises(InputError, match="missing"):
         list(read_tab_separated(tmp_path / "missing"))
-
-
-def test_parallel_files_are_read_side_by_side(tmp_path):
-    (tmp_path / "a").write_text("one\ntwo\n")
-    with gzip.open(tmp_path / "b.gz", "wt") as file:
-        file.write("eins\nzwei\n")
-    assert list(read_parallel(tmp_path / "a", tmp_path / "b.gz")) == [("one", "eins"), ("two", "zwei")]
-
-
-@pytest.mark.parametrize(("in_source", "in_target"), [(3, 5), (4, 0), (2, 1)])
-def test_different_lengths_name_both_files_and_counts(tmp_path, in_source, in_target):
-    (tmp_path / "a").write_text("x\n" * in_source)
-    (tmp_path / "b").write_text("y\n" * in_target)
-    with pytest.raises(InputError, match=rf"a has {in_source} lines but .*b has {in_target}"):
-        list(read_parallel(tmp_path / "a", tmp_path / "b"))
 
 
 def test_columns_are_chosen_by_number(tmp_path):

@@ -1,0 +1,433 @@
+"""The one way to read lines and JSON, and the one way to write a file: whole or not at all.
+
+Whatever is written goes to a temporary file beside its place, under a name of its own, is forced to the disk and then
+takes the place of the old file in one step. A reader sees the old file or the new one; of two processes that write one
+file, the later one wins. When writing fails, the old file stays as it was. Links are followed, and the old file's
+permissions are kept. Devices, pipes and standard output cannot be replaced: they are written straight.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import math
+import os
+import secrets
+import shutil
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import IO, Any, get_args
+
+from sightline.errors import InputError
+
+FilePath = str | os.PathLike[str]
+
+STANDARD_INPUT = STANDARD_OUTPUT = "-"
+WRITING = ".writing"
+"""How the names of temporary files and folders end; what a crash leaves can be removed."""
+
+DEEPEST = 100
+"""How deeply JSON may be nested."""
+LARGEST = 2**64
+"""What integers in JSON stay below."""
+
+
+def read_lines(path: FilePath) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file without their ends; `-` is standard input, `.gz` is unpacked.
+
+    Only a line feed ends a line: the rarer separators of Unicode would put two files out of step.
+    """
+    number = 0
+    try:
+        with _open_bytes(path) as file:
+            for number, line in enumerate(file, start=1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line {number}: this is not UTF-8; convert the file first.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(f"{path} is not a complete gzip file, though its name ends in .gz.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {_reason(error)}.") from None
+
+
+def _open_bytes(path: FilePath) -> AbstractContextManager[Iterable[bytes]]:
+    if os.fspath(path) == STANDARD_INPUT:
+        return nullcontext(sys.stdin.buffer)  # not ours to close
+    return gzip.open(path) if Path(path).suffix == ".gz" else Path(path).open("rb")
+
+
+# JSON
+
+
+def read_json(path: FilePath, fields: Mapping[str, Any], remedy: str) -> dict[str, Any]:
+    """Read a JSON file that holds an object with at least these fields, each of its type; NaN is read as None.
+
+    A type may be a union; `float` takes integers too. Anything else is an InputError that ends in the `remedy`, a
+    sentence on what to do.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is damaged: it is not UTF-8. {remedy}") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {_reason(error)}. {remedy}") from None
+    try:
+        return check_fields(parse_json(text), fields)
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: {error}. {remedy}") from None
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON from outside; a ValueError says what is odd: cut off, nested too deeply, a huge number, half a letter.
+
+    NaN and infinities, which Python writes and JSON lacks, are None.
+    """
+    try:
+        value = json.loads(text, parse_constant=lambda _: None, parse_int=_parse_int, parse_float=_parse_float)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON (line {error.lineno}, column {error.colno}: {error.msg})") from None
+    except RecursionError:
+        raise ValueError(f"it is nested more than {DEEPEST} deep") from None
+    if text.count("[") + text.count("{") > DEEPEST and _is_deep(value):
+        raise ValueError(f"it is nested more than {DEEPEST} deep")
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("it has half of a surrogate pair, which is no letter") from None
+    return value
+
+
+def check_fields(plain: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object from JSON if it has these fields, each of its type; else a ValueError says what is odd."""
+    if not isinstance(plain, dict):
+        raise ValueError(f"it holds {_kind(plain)}, not an object")
+    for name, wanted in fields.items():
+        if name not in plain:
+            raise ValueError(f"it has no field {name!r}")
+        if not _is_of(plain[name], wanted):
+            raise ValueError(f"its field {name!r} is {_kind(plain[name])}")
+    return plain
+
+
+def _is_of(value: Any, wanted: Any) -> bool:
+    if wanted is Any:
+        return True
+    allowed = get_args(wanted) or (wanted,)
+    if isinstance(value, bool):  # which Python takes for an integer
+        return bool in allowed
+    return isinstance(value, allowed) or (float in allowed and isinstance(value, int))
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > len(str(LARGEST)) or abs(int(digits)) >= LARGEST:
+        raise ValueError(f"the number {digits[:20]}... is too large")
+    return int(digits)
+
+
+def _parse_float(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"the number {digits[:20]} is too large")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list"}
+    return "null" if value is None else names.get(type(value), "an object")
+
+
+# Writing
+
+
+def check_writable(path: FilePath) -> None:
+    """Raise an InputError if a file cannot be written, before the work whose result it is to hold; change nothing."""
+    place = _find_place(path)
+    if place is None:
+        return
+    with _explained_errors(path):
+        descriptor, probe = _create(place)
+        try:
+            os.write(descriptor, b"\n")  # a full disk still makes empty files
+        finally:
+            os.close(descriptor)
+            _remove(probe)
+
+
+def write_text(path: FilePath, text: str) -> None:
+    """Write a text; `-` is standard output."""
+    with writing(path) as file:
+        file.write(text)
+
+
+def write_lines(lines: Iterable[str], path: FilePath = STANDARD_OUTPUT) -> None:
+    """Write lines, their ends included, as they come; `-` is standard output."""
+    with writing(path) as file:
+        file.writelines(lines)
+
+
+def write_json(path: FilePath, plain: Any) -> None:
+    """Write what is ready for JSON, indented."""
+    write_text(path, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def writing(path: FilePath, mode: str = "w") -> Iterator[IO[Any]]:
+    """Yield a file (`w`: UTF-8 text, `wb`: bytes) that takes the place of `path` when the context ends well.
+
+    After an exception the old file is as it was. A disk that is full or may not be written is an InputError.
+    """
+    assert mode in ("w", "wb")
+    place = _find_place(path)
+    try:
+        if os.fspath(path) == STANDARD_OUTPUT:
+            with _explained_output_errors():
+                yield sys.stdout if mode == "w" else sys.stdout.buffer
+                sys.stdout.flush()
+        elif place is None:
+            with _explained_errors(path):
+                descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # a log that the shell opened with >> is kept
+            with _opened(descriptor, path, mode) as file:
+                yield file
+        else:
+            with _replacing(place, path, mode) as file:
+                yield file
+    except UnicodeEncodeError as error:
+        letter = error.object[error.start]
+        raise InputError(f"{path} cannot be written: {letter!r} is half of a letter, which UTF-8 lacks.") from error
+
+
+@contextmanager
+def _replacing(place: Path, path: FilePath, mode: str) -> Iterator[IO[Any]]:
+    with _explained_errors(path):
+        descriptor, unfinished = _create(place)
+    try:
+        with _opened(descriptor, path, mode) as file:
+            yield file
+            file.flush()
+            with _explained_errors(path):
+                os.fsync(descriptor)
+        with _explained_errors(path):
+            unfinished.replace(place)
+    except BaseException:
+        _remove(unfinished)
+        raise
+    _sync_folder(place.parent)
+
+
+@contextmanager
+def _opened(descriptor: int, path: FilePath, mode: str) -> Iterator[IO[Any]]:
+    raw = _Output(descriptor, path)
+    file: IO[Any] = io.BufferedWriter(raw, 1 << 16)
+    if mode == "w":
+        file = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+    try:
+        yield file
+        file.flush()
+    except BaseException:
+        with suppress(OSError):
+            raw.close()  # not `file`, which would write its rest, and perhaps fail again
+        raise
+    with _explained_errors(path):
+        raw.close()
+
+
+def append_line(path: FilePath, line: str) -> None:
+    """Append a line to a file; when that fails, the file keeps the lines that it had."""
+    data = f"{line}\n".encode()
+    with _explained_errors(path), open(path, "ab", buffering=0) as file:
+        before = file.seek(0, os.SEEK_END)
+        try:
+            if file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            with suppress(OSError):
+                file.truncate(before)
+            raise
+
+
+@contextmanager
+def writing_folder(path: FilePath) -> Iterator[Path]:
+    """Yield an empty folder that becomes `path`, in place of what was there, when the context ends well."""
+    place = Path(os.path.realpath(path))
+    with _staged(place) as staged:
+        yield staged
+        _force_all_to_disk(staged)
+        _exchange(staged, place)
+        _sync_folder(place.parent)
+
+
+@contextmanager
+def writing_into(folder: Path, last: str) -> Iterator[Path]:
+    """Yield an empty folder; when the context ends well, its files move into a folder in use, `last` at the end."""
+    with _staged(folder / "staged") as staged:
+        yield staged
+        _force_all_to_disk(staged)
+        for file in sorted(staged.iterdir(), key=lambda file: file.name == last):
+            file.replace(folder / file.name)
+        _sync_folder(folder)
+
+
+@contextmanager
+def _staged(place: Path) -> Iterator[Path]:
+    unfinished = _unused_name(place)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _find_place(path: FilePath) -> Path | None:
+    """Return where a file is to be put, links followed; None if it is written straight. Refuse what cannot be."""
+    if os.fspath(path) == STANDARD_OUTPUT:
+        return None
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        place = Path(os.path.realpath(path))
+        if not place.parent.is_dir():
+            raise InputError(f"{path} cannot be written: there is no folder {place.parent}.") from None
+        return place
+    except OSError as error:  # links in a circle, a name that is too long, a folder that may not be entered
+        raise _cannot_write(path, error) from None
+    if stat.S_ISDIR(there.st_mode):
+        raise InputError(f"{path} cannot be written: it is a folder; name a file.")
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{path} cannot be written: it is write-protected.")
+    if not stat.S_ISREG(there.st_mode) or _is_descriptor(path):
+        return None
+    return Path(os.path.realpath(path))
+
+
+def _is_descriptor(path: FilePath) -> bool:
+    """Return whether a path names a file that this process has open, such as /dev/stdout."""
+    return os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+
+
+def _create(place: Path) -> tuple[int, Path]:
+    """Create a file beside another, with its permissions if it exists."""
+    unfinished = _unused_name(place)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    try:
+        old = place.stat()
+    except FileNotFoundError:
+        return os.open(unfinished, flags, 0o666), unfinished  # what of it the process's mask leaves
+    descriptor = os.open(unfinished, flags, stat.S_IMODE(old.st_mode) & 0o700)
+    try:
+        with suppress(PermissionError):  # only some may give files away; it must come before the mode, which it clears
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+        os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+    except BaseException:
+        os.close(descriptor)
+        _remove(unfinished)
+        raise
+    return descriptor, unfinished
+
+
+def _unused_name(place: Path) -> Path:
+    """Return a name beside a file or folder that nobody else uses, and not too long for a name."""
+    beginning = os.fsencode(place.name)[:200].decode(errors="ignore")
+    return place.with_name(f".{beginning}.{secrets.token_hex(6)}{WRITING}")
+
+
+class _Output(io.FileIO):
+    """A file whose failures to write are InputErrors: others that happen meanwhile are not taken for them."""
+
+    def __init__(self, descriptor: int, path: FilePath) -> None:
+        super().__init__(descriptor, "w")
+        self.path = path
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _cannot_write(self.path, error) from None
+
+
+@contextmanager
+def _explained_errors(path: FilePath) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+@contextmanager
+def _explained_output_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            raise
+        raise InputError(f"Standard output cannot be written: {_reason(error)}.") from None
+
+
+def _exchange(unfinished: Path, place: Path) -> None:
+    """Put a folder in its place; an old one there is moved away first and then removed."""
+    for _ in range(10):
+        old = _unused_name(place)
+        with suppress(FileNotFoundError):
+            place.rename(old)
+        try:
+            unfinished.rename(place)
+            return
+        except OSError as error:  # another process was quicker
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+    raise OSError(errno.EEXIST, "another process keeps writing there")
+
+
+def _force_all_to_disk(folder: Path) -> None:
+    for inner, _, names in os.walk(folder):
+        for name in (*names, "."):
+            _force_to_disk(Path(inner, name))
+
+
+def _force_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # the file is in its place; some file systems cannot do this
+        _force_to_disk(folder)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # whatever happened first is what the user should hear
+        path.unlink()
+
+
+def _cannot_write(path: FilePath, error: OSError) -> InputError:
+    kept = " What it held is as it was." if os.path.isfile(path) else ""
+    return InputError(f"{path} cannot be written: {_reason(error)}.{kept}")
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
