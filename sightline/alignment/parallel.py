@@ -10,7 +10,7 @@ from itertools import zip_longest
 from sightline.errors import InputError
 from sightline.files import STANDARD_INPUT, FilePath, read_lines
 
-BARS = re.compile(r"(?:^|\s+)\|\|\|(?:\s+|$)")
+BARS = re.compile(r"(?<!\S)\|\|\|(?!\S)")
 TAB = re.compile(r"\t")
 
 

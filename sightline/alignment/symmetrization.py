@@ -34,13 +34,13 @@ from numba import njit
 from sightline.alignment.formats import Path, read_alignments
 from sightline.alignment.links import Alignment
 from sightline.errors import InputError, unknown_name
+from sightline.limits import MOST_WORDS
 
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))  # (target, source)
 PAIRS_AT_ONCE = 200
-LONGEST_SENTENCE = 10_000
 
 NEVER, EITHER_FREE, BOTH_FREE = 0, 1, 2
-FORWARD, REVERSE, CHOSEN = 1, 2, 4
+FORWARD, REVERSE, CHOSEN, SEEN = 1, 2, 4, 8
 
 
 class Rule(NamedTuple):
@@ -159,8 +159,8 @@ def _flatten(alignments: list[Alignment]) -> FlatLinks:
     starts = np.cumsum([0] + [len(alignment) for alignment in alignments])
     indices = chain.from_iterable(chain.from_iterable(alignments))
     links = np.fromiter(indices, np.int64, 2 * starts[-1]).reshape(-1, 2)
-    if links.size and links.max() >= LONGEST_SENTENCE:
-        raise InputError(f"A link has the word {links.max()}: sentences may have {LONGEST_SENTENCE:,} words at most.")
+    if links.size and links.max() >= MOST_WORDS:
+        raise InputError(f"A link has the word {links.max()}: sentences may have {MOST_WORDS:,} words at most.")
     values = chain.from_iterable(alignment.confidences.values() for alignment in alignments)
     return FlatLinks(links, np.fromiter(values, np.float64, starts[-1]), starts)
 
@@ -173,68 +173,80 @@ def _join_links(forward, reverse, start, grow, finish):
     starts = np.zeros_like(forward.starts)
     size = 0
     for pair in range(len(starts) - 1):
-        sources, targets = 1, 1
+        sources, targets, count = 1, 1, 0
         for direction in (forward, reverse):
             for k in range(direction.starts[pair], direction.starts[pair + 1]):
                 sources = max(sources, direction.links[k, 0] + 1)
                 targets = max(targets, direction.links[k, 1] + 1)
-        matrix = np.zeros((targets, sources), np.uint8)
-        confidence = np.zeros((targets, sources))
+                count += 1
+        places = np.empty(count, np.int64)  # of links, by target word, then by source word
+        count = 0
+        for direction in (forward, reverse):
+            for k in range(direction.starts[pair], direction.starts[pair + 1]):
+                places[count] = direction.links[k, 1] * sources + direction.links[k, 0]
+                count += 1
+        places = np.unique(places)
+        marks = np.zeros(len(places), np.uint8)
+        confidence = np.zeros(len(places))
         for direction, mark in ((forward, FORWARD), (reverse, REVERSE)):
             for k in range(direction.starts[pair], direction.starts[pair + 1]):
-                source, target = direction.links[k]
-                matrix[target, source] |= mark
-                confidence[target, source] += direction.confidences[k] / 2
-        _choose(matrix, start, grow, finish)
-        for source in range(sources):
-            for target in range(targets):
-                if matrix[target, source] & CHOSEN:
-                    links[size, 0], links[size, 1] = source, target
-                    confidences[size] = confidence[target, source]
-                    size += 1
+                at = np.searchsorted(places, direction.links[k, 1] * sources + direction.links[k, 0])
+                marks[at] |= mark
+                confidence[at] += direction.confidences[k] / 2
+        _choose(places, marks, targets, sources, start, grow, finish)
+        by_source = np.argsort((places % sources) * targets + places // sources)
+        for at in by_source:
+            if marks[at] & CHOSEN:
+                links[size, 0], links[size, 1] = places[at] % sources, places[at] // sources
+                confidences[size] = confidence[at]
+                size += 1
         starts[pair + 1] = size
     return links[:size], confidences[:size], starts
 
 
 @njit(cache=True)
 @no_type_check
-def _choose(matrix, start, grow, finish):
-    """Mark the chosen links of one pair, as in the pseudo-code of Koehn et al. 2005."""
-    targets, sources = matrix.shape
+def _choose(places, marks, targets, sources, start, grow, finish):
+    """Mark the chosen links of one pair, as in the pseudo-code of Koehn et al. 2005.
+
+    A word that is not free never becomes free again, so the neighbours of a chosen link are looked at once.
+    """
     source_free = np.ones(sources, np.bool_)
     target_free = np.ones(targets, np.bool_)
-    for target in range(targets):
-        for source in range(sources):
-            directions = (matrix[target, source] & FORWARD) // FORWARD + (matrix[target, source] & REVERSE) // REVERSE
-            if directions >= start:
-                matrix[target, source] |= CHOSEN
-                source_free[source] = target_free[target] = False
-    added = grow != NEVER
-    while added:
-        added = False
-        for target in range(targets):
-            for source in range(sources):
-                if matrix[target, source] & CHOSEN:
-                    for target_step, source_step in NEIGHBOURS:
-                        t, s = target + target_step, source + source_step
-                        if 0 <= t < targets and 0 <= s < sources and matrix[t, s]:
-                            added |= _admit(matrix, t, s, source_free, target_free, grow)
+    for at in range(len(places)):
+        directions = (marks[at] & FORWARD) // FORWARD + (marks[at] & REVERSE) // REVERSE
+        if directions >= start:
+            marks[at] |= CHOSEN
+            source_free[places[at] % sources] = target_free[places[at] // sources] = False
+    first = 0 if grow != NEVER else len(places)
+    while first < len(places):
+        begin, first = first, len(places)
+        for at in range(begin, len(places)):
+            if marks[at] & CHOSEN and not marks[at] & SEEN:
+                marks[at] |= SEEN
+                for target_step, source_step in NEIGHBOURS:
+                    t, s = places[at] // sources + target_step, places[at] % sources + source_step
+                    if 0 <= t < targets and 0 <= s < sources:
+                        other = np.searchsorted(places, t * sources + s)
+                        if other < len(places) and places[other] == t * sources + s:
+                            added = _admit(marks, other, t, s, source_free, target_free, grow)
+                            if added and other < at:  # behind us: the next round looks at its neighbours
+                                first = min(first, other)
     if finish != NEVER:
         for direction in (FORWARD, REVERSE):
-            for target in range(targets):
-                for source in range(sources):
-                    if matrix[target, source] & direction:
-                        _admit(matrix, target, source, source_free, target_free, finish)
+            for at in range(len(places)):
+                if marks[at] & direction:
+                    _admit(marks, at, places[at] // sources, places[at] % sources, source_free, target_free, finish)
 
 
 @njit(cache=True)
 @no_type_check
-def _admit(matrix, target, source, source_free, target_free, condition):
+def _admit(marks, at, target, source, source_free, target_free, condition):
     """Choose a link, if it is not yet chosen and its words are as free as the condition asks."""
-    if matrix[target, source] & CHOSEN:
+    if marks[at] & CHOSEN:
         return False
     if source_free[source] + target_free[target] < condition:
         return False
-    matrix[target, source] |= CHOSEN
+    marks[at] |= CHOSEN
     source_free[source] = target_free[target] = False
     return True

@@ -7,15 +7,19 @@ same pieces as for the whole. A tokenizer's own `word_ids()` is not used: what i
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from sightline.attribution import Tokens
 from sightline.errors import InputError
+from sightline.limits import MOST_WORDS
 
 Text = str | Sequence[str]
+MOST_ADDED = 16
+"""How many ids a tokenizer may add to those of the words, before and behind them together."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,10 @@ def split_words(text: Text, name: str) -> tuple[str, ...]:
                 raise InputError(f"The {name} has the word {word!r}: a word may be neither empty nor hold white space.")
     if not words:
         raise InputError(f"The {name} is empty: give it at least one word.")
+    if len(words) > MOST_WORDS:
+        raise InputError(
+            f"The {name} has {len(words):,} words, and a text may have {MOST_WORDS:,}: split it into sentences."
+        )
     return words
 
 
@@ -72,7 +80,7 @@ def encode(tokenizer: Any, parts: Sequence[Part], *, as_target: bool = False, sp
         return_special_tokens_mask=True,
     )
     ids = encoding["input_ids"]
-    spans = _word_spans(parts)
+    spans = _Spans.of(parts)
     found: list[tuple[int | None, int | None]] = []
     for (start, end), added in zip(encoding["offset_mapping"], encoding["special_tokens_mask"], strict=True):
         found.append((None, None) if added else _owner(text, start, end, spans))
@@ -84,40 +92,50 @@ def encode(tokenizer: Any, parts: Sequence[Part], *, as_target: bool = False, sp
     )
 
 
-def _word_spans(parts: Sequence[Part]) -> list[tuple[int, int, int, int | None]]:
-    """List (start, end, part, word) over the joined text; a part without words is one span."""
-    spans: list[tuple[int, int, int, int | None]] = []
-    offset = 0
-    for number, part in enumerate(parts):
-        if not part.words and part.text.strip():
-            spans.append((offset, offset + len(part.text), number, None))
-        position = 0
-        for word_number, word in enumerate(part.words):
-            start = part.text.index(word, position)
-            position = start + len(word)
-            spans.append((offset + start, offset + position, number, word_number))
-        offset += len(part.text)
-    return spans
+class _Spans(NamedTuple):
+    """Where words start and end in the joined text, in order, and their part and word; all of a part without words."""
+
+    starts: list[int]
+    ends: list[int]
+    owners: list[tuple[int, int | None]]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> _Spans:
+        spans = cls([], [], [])
+        offset = 0
+        for number, part in enumerate(parts):
+            if not part.words and part.text.strip():
+                spans.add(offset, offset + len(part.text), (number, None))
+            position = 0
+            for word_number, word in enumerate(part.words):
+                start = part.text.index(word, position)
+                position = start + len(word)
+                spans.add(offset + start, offset + position, (number, word_number))
+            offset += len(part.text)
+        return spans
+
+    def add(self, start: int, end: int, owner: tuple[int, int | None]) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+        self.owners.append(owner)
 
 
-def _owner(
-    text: str, start: int, end: int, spans: list[tuple[int, int, int, int | None]]
-) -> tuple[int | None, int | None]:
+def _owner(text: str, start: int, end: int, spans: _Spans) -> tuple[int | None, int | None]:
     """Find the part and word of a piece that covers text[start:end]."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
         end -= 1
+    first = bisect_right(spans.ends, start)
     if start == end:  # white space only: it belongs to what follows
-        _, _, part, word = next((span for span in spans if span[1] > start), spans[-1])
-        return part, word
-    owners = [span for span in spans if span[0] < end and start < span[1]]
+        return spans.owners[min(first, len(spans.owners) - 1)]
+    owners = spans.owners[first : bisect_left(spans.starts, end)]
     if len(owners) != 1:
         raise InputError(
             f"The tokenizer joins {text[start:end]!r} across a word boundary; "
             "split the text into words differently, or use a tokenizer that keeps words apart."
         )
-    return owners[0][2], owners[0][3]
+    return owners[0]
 
 
 def _encode_word_by_word(
@@ -134,14 +152,15 @@ def _encode_word_by_word(
             pieces = _pieces_of_word(tokenizer, key, unit) if unit else ()
             plain += pieces
             owners += [(number, word_number if part.words else None)] * len(pieces)
-    before = next((i for i in range(len(ids) - len(plain) + 1) if ids[i : i + len(plain)] == plain), None)
+    added = len(ids) - len(plain)
+    starts = range(added + 1) if added <= MOST_ADDED else ()
+    before = next((i for i in starts if ids[i : i + len(plain)] == plain), None)
     if before is None:
         raise InputError(
             f"The tokenizer does not keep the words of {argument[key]!r} apart: "
             "one by one it splits them differently. Normalise the text, or split it into words differently."
         )
-    after = len(ids) - before - len(plain)
-    owners = [(None, None)] * before + owners + [(None, None)] * after
+    owners = [(None, None)] * before + owners + [(None, None)] * (added - before)
     return Encoded(
         tuple(ids),
         tuple(part for part, _ in owners),

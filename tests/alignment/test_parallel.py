@@ -4,6 +4,7 @@ import gzip
 import io
 import itertools
 import sys
+import time
 
 import pytest
 
@@ -55,6 +56,13 @@ def test_reading_is_lazy(tmp_path):
 def test_malformed_lines_are_named(tmp_path, text, complaint):
     with pytest.raises(InputError, match=complaint):
         list(read_pairs(write(tmp_path / "pairs", text)))
+
+
+def test_a_line_of_spaces_is_looked_through_once(tmp_path):
+    before = time.process_time()
+    with pytest.raises(InputError, match="line 1: there must be a tab"):
+        list(read_pairs(write(tmp_path / "pairs", " " * 100_000 + "|\n")))
+    assert time.process_time() - before < 2
 
 
 def test_files_of_different_length(tmp_path):

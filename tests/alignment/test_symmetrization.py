@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,25 @@ def test_mistakes():
         list(symmetrize_all(one * 2, one, "union"))
     with pytest.raises(InputError, match="10,000 words at most"):
         symmetrize(one[0], Alignment([(10_000, 0)]), "union")
+
+
+def test_links_far_apart_cost_no_more_than_others():
+    """A matrix of the words would take minutes and gigabytes."""
+    far = [Alignment([(0, 0), (9_999, 9_999), (9_998, 9_998)])] * 200
+    other = [Alignment([(9_999, 9_999), (5_000, 1)])] * 200
+    before = time.process_time()
+    joined = list(symmetrize_all(far, other, "grow-diag"))
+    assert time.process_time() - before < 5
+    assert joined == [Alignment({(9_998, 9_998): 0.5, (9_999, 9_999): 1.0})] * 200
+
+
+def test_growing_against_the_order_is_quick():
+    """Each round would add one link if all were looked at in every one."""
+    diagonal = Alignment([(i, i) for i in range(9_999)])
+    before = time.process_time()
+    joined = symmetrize(diagonal, Alignment([(9_998, 9_998)]), "grow-diag-strict")
+    assert time.process_time() - before < 5
+    assert joined.links == diagonal.links
 
 
 def test_a_reverse_file_in_the_other_order_is_refused(tmp_path):

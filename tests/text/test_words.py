@@ -1,5 +1,7 @@
 """Words: every piece goes to the word it came from, whatever the tokenizer."""
 
+import time
+
 import pytest
 import zoo
 from hypothesis import given
@@ -55,6 +57,24 @@ def test_words_that_the_user_split() -> None:
             split_words(bad, "source")
     with pytest.raises(InputError, match="source 3 is empty"):
         split_words("  ", "source 3")
+
+
+def test_too_many_words_are_refused_at_once() -> None:
+    before = time.process_time()
+    with pytest.raises(InputError, match="The source 2 has 200,000 words, and a text may have 10,000: split it"):
+        split_words("a " * 200_000, "source 2")
+    assert time.process_time() - before < 1
+    assert len(split_words("a " * 10_000, "source")) == 10_000
+
+
+@pytest.mark.parametrize("name", ["gpt2", "marian"])
+def test_the_search_for_the_word_of_a_piece_is_linear(name: str) -> None:
+    words = ("cat",) * 10_000
+    tokenizer = zoo.model(name).tokenizer
+    before = time.process_time()
+    encoded = encode(tokenizer, [word_part(words)])
+    assert time.process_time() - before < 5
+    assert set(encoded.word_ids) - {None} == set(range(10_000))
 
 
 def test_a_tokenizer_that_joins_words_is_refused() -> None:

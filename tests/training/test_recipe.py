@@ -72,7 +72,10 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(changes: dict[str, Any],
 MISTAKES = [
     ({"training.steps": 0}, r"training.steps: input should be greater than or equal to 1 \(it is 0\)"),
     ({"training.steps": "many"}, "training.steps: input should be a valid integer"),
-    ({"training.schedule": "linear"}, "training.schedule: input should be 'inverse_sqrt', 'cosine', 'trapezoid' or 'constant'"),
+    (
+        {"training.schedule": "linear"},
+        "training.schedule: input should be 'inverse_sqrt', 'cosine', 'trapezoid' or 'constant'",
+    ),
     ({"training.label_smoothing": 1.0}, "training.label_smoothing: input should be less than 1"),
     ({"training": 5}, "training: "),
     ({"model.width": 15}, "width is 15, which 2 heads do not divide"),
