@@ -138,86 +138,79 @@ def _refuse_flipped(pairs: list[tuple[Alignment, Alignment]], reverse_name: Path
 
 def _join(pairs: list[tuple[Alignment, Alignment]], rule: Rule) -> Iterator[Alignment]:
     forward, reverse = _flatten([one for one, _ in pairs]), _flatten([other for _, other in pairs])
-    links, confidences, starts = (column.tolist() for column in _join_links(forward, reverse, *rule))
+    places, back = np.unique(np.concatenate([forward.places, reverse.places]), return_inverse=True)
+    marks = np.zeros(len(places), np.uint8)
+    confidences = np.zeros(len(places))
+    halves = np.split(back, [len(forward.places)])
+    for direction, mark, at in zip((forward, reverse), (FORWARD, REVERSE), halves, strict=True):
+        marks[at] |= mark
+        confidences[at] += direction.confidences / 2
+    _choose(places, marks, *rule)
+    chosen = np.flatnonzero(marks & CHOSEN)
+    pair, target, source = np.unravel_index(places[chosen], (len(pairs), MOST_WORDS, MOST_WORDS))
+    order = np.lexsort((target, source, pair))
+    starts = np.searchsorted(pair, np.arange(len(pairs) + 1)).tolist()
+    links = list(zip(source[order].tolist(), target[order].tolist(), strict=True))
+    values = confidences[chosen][order].tolist()
     for (one, other), (begin, end) in zip(pairs, pairwise(starts), strict=True):
         yield Alignment(
-            dict(zip(map(tuple, links[begin:end]), confidences[begin:end], strict=True)),
+            dict(zip(links[begin:end], values[begin:end], strict=True)),
             source_length=one.source_length if other.source_length is None else other.source_length,
             target_length=one.target_length if other.target_length is None else other.target_length,
         )
 
 
 class FlatLinks(NamedTuple):
-    """The links of many alignments, one row each, and where those of each alignment start."""
+    """The links of many alignments: places that grow with the alignment, then the target word, then the source word."""
 
-    links: Int64[np.ndarray, "link 2"]
+    places: Int64[np.ndarray, " link"]
     confidences: Float64[np.ndarray, " link"]
-    starts: Int64[np.ndarray, " alignment_1"]
 
 
 def _flatten(alignments: list[Alignment]) -> FlatLinks:
-    starts = np.cumsum([0] + [len(alignment) for alignment in alignments])
+    counts = [len(alignment) for alignment in alignments]
+    size = sum(counts)
     indices = chain.from_iterable(chain.from_iterable(alignments))
-    links = np.fromiter(indices, np.int64, 2 * starts[-1]).reshape(-1, 2)
+    links = np.fromiter(indices, np.int64, 2 * size).reshape(-1, 2)
     if links.size and links.max() >= MOST_WORDS:
         raise InputError(f"A link has the word {links.max()}: sentences may have {MOST_WORDS:,} words at most.")
     values = chain.from_iterable(alignment.confidences.values() for alignment in alignments)
-    return FlatLinks(links, np.fromiter(values, np.float64, starts[-1]), starts)
+    numbers = np.repeat(np.arange(len(alignments)), counts)
+    places = (numbers * MOST_WORDS + links[:, 1]) * MOST_WORDS + links[:, 0]
+    return FlatLinks(places, np.fromiter(values, np.float64, size))
 
 
 @njit(cache=True)
 @no_type_check
-def _join_links(forward, reverse, start, grow, finish):
-    links = np.empty((len(forward.links) + len(reverse.links), 2), np.int64)
-    confidences = np.empty(len(links))
-    starts = np.zeros_like(forward.starts)
-    size = 0
-    for pair in range(len(starts) - 1):
-        sources, targets, count = 1, 1, 0
-        for direction in (forward, reverse):
-            for k in range(direction.starts[pair], direction.starts[pair + 1]):
-                sources = max(sources, direction.links[k, 0] + 1)
-                targets = max(targets, direction.links[k, 1] + 1)
-                count += 1
-        places = np.empty(count, np.int64)  # of links, by target word, then by source word
-        count = 0
-        for direction in (forward, reverse):
-            for k in range(direction.starts[pair], direction.starts[pair + 1]):
-                places[count] = direction.links[k, 1] * sources + direction.links[k, 0]
-                count += 1
-        places = np.unique(places)
-        marks = np.zeros(len(places), np.uint8)
-        confidence = np.zeros(len(places))
-        for direction, mark in ((forward, FORWARD), (reverse, REVERSE)):
-            for k in range(direction.starts[pair], direction.starts[pair + 1]):
-                at = np.searchsorted(places, direction.links[k, 1] * sources + direction.links[k, 0])
-                marks[at] |= mark
-                confidence[at] += direction.confidences[k] / 2
-        _choose(places, marks, targets, sources, start, grow, finish)
-        by_source = np.argsort((places % sources) * targets + places // sources)
-        for at in by_source:
-            if marks[at] & CHOSEN:
-                links[size, 0], links[size, 1] = places[at] % sources, places[at] // sources
-                confidences[size] = confidence[at]
-                size += 1
-        starts[pair + 1] = size
-    return links[:size], confidences[:size], starts
+def _choose(places, marks, start, grow, finish):
+    """Mark the chosen links of every pair."""
+    source_free = np.ones(MOST_WORDS, np.bool_)
+    target_free = np.ones(MOST_WORDS, np.bool_)
+    begin = 0
+    while begin < len(places):
+        end = begin + 1
+        while end < len(places) and places[end] // MOST_WORDS**2 == places[begin] // MOST_WORDS**2:
+            end += 1
+        _choose_in_pair(
+            places[begin:end] % MOST_WORDS**2, marks[begin:end], source_free, target_free, start, grow, finish
+        )
+        for at in range(begin, end):
+            source_free[places[at] % MOST_WORDS] = target_free[places[at] // MOST_WORDS % MOST_WORDS] = True
+        begin = end
 
 
 @njit(cache=True)
 @no_type_check
-def _choose(places, marks, targets, sources, start, grow, finish):
+def _choose_in_pair(places, marks, source_free, target_free, start, grow, finish):
     """Mark the chosen links of one pair, as in the pseudo-code of Koehn et al. 2005.
 
     A word that is not free never becomes free again, so the neighbours of a chosen link are looked at once.
     """
-    source_free = np.ones(sources, np.bool_)
-    target_free = np.ones(targets, np.bool_)
     for at in range(len(places)):
         directions = (marks[at] & FORWARD) // FORWARD + (marks[at] & REVERSE) // REVERSE
         if directions >= start:
             marks[at] |= CHOSEN
-            source_free[places[at] % sources] = target_free[places[at] // sources] = False
+            source_free[places[at] % MOST_WORDS] = target_free[places[at] // MOST_WORDS] = False
     first = 0 if grow != NEVER else len(places)
     while first < len(places):
         begin, first = first, len(places)
@@ -225,18 +218,34 @@ def _choose(places, marks, targets, sources, start, grow, finish):
             if marks[at] & CHOSEN and not marks[at] & SEEN:
                 marks[at] |= SEEN
                 for target_step, source_step in NEIGHBOURS:
-                    t, s = places[at] // sources + target_step, places[at] % sources + source_step
-                    if 0 <= t < targets and 0 <= s < sources:
-                        other = np.searchsorted(places, t * sources + s)
-                        if other < len(places) and places[other] == t * sources + s:
-                            added = _admit(marks, other, t, s, source_free, target_free, grow)
-                            if added and other < at:  # behind us: the next round looks at its neighbours
-                                first = min(first, other)
+                    target, source = places[at] // MOST_WORDS + target_step, places[at] % MOST_WORDS + source_step
+                    other = _find(places, target, source)
+                    added = other >= 0 and _admit(marks, other, target, source, source_free, target_free, grow)
+                    if added and other < at:  # the next round looks at its neighbours
+                        first = min(first, other)
     if finish != NEVER:
         for direction in (FORWARD, REVERSE):
             for at in range(len(places)):
                 if marks[at] & direction:
-                    _admit(marks, at, places[at] // sources, places[at] % sources, source_free, target_free, finish)
+                    target, source = places[at] // MOST_WORDS, places[at] % MOST_WORDS
+                    _admit(marks, at, target, source, source_free, target_free, finish)
+
+
+@njit(cache=True)
+@no_type_check
+def _find(places, target, source):
+    """Find a link in the sorted places of a pair; -1 if it is not there."""
+    if target < 0 or not 0 <= source < MOST_WORDS:
+        return -1
+    place = target * MOST_WORDS + source
+    low, high = 0, len(places)
+    while low < high:
+        middle = (low + high) // 2
+        if places[middle] < place:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < len(places) and places[low] == place else -1
 
 
 @njit(cache=True)
