@@ -11,9 +11,9 @@ from typing import NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
-from numba import njit
 
 from sightline.alignment.bitext import Bitext
+from sightline.compilation import njit
 
 MAX_TENSION = 50.0
 MAX_NEWTON_STEPS = 30

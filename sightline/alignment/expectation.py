@@ -21,9 +21,10 @@ from typing import NamedTuple, no_type_check
 import numba
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int32, Int64
-from numba import njit, prange
+from numba import prange
 
 from sightline.alignment.bitext import Bitext
+from sightline.compilation import njit
 
 NEGLIGIBLE = 1e-30  # a translation probability below this is taken as zero: nothing above it can tell
 

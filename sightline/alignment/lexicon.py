@@ -14,10 +14,10 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Float64, Int32, Int64
-from numba import njit
 
 from sightline.alignment.bitext import Bitext, Words
 from sightline.alignment.expectation import find_cooccurrences, find_occurrences, gather_counts, share_work
+from sightline.compilation import njit
 
 UNKNOWN = -1  # the number of a word that is not in a vocabulary
 

@@ -23,7 +23,7 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
-from numba import njit, prange
+from numba import prange
 
 from sightline.alignment.bitext import Bitext, Words
 from sightline.alignment.diagonal import bin_positions, fit_tension, normalisers
@@ -39,6 +39,7 @@ from sightline.alignment.expectation import (
 from sightline.alignment.lexicon import Lexicon, find_value, number_words
 from sightline.alignment.links import Alignment
 from sightline.alignment.symmetrization import DEFAULT_RULE, symmetrize_all
+from sightline.compilation import njit
 from sightline.errors import InputError, unknown_name
 
 INITIAL_TENSION = 4.0

@@ -29,10 +29,10 @@ from typing import NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from numba import njit
 
 from sightline.alignment.formats import Path, read_alignments
 from sightline.alignment.links import Alignment
+from sightline.compilation import njit
 from sightline.errors import InputError, unknown_name
 from sightline.limits import MOST_WORDS
 

@@ -12,6 +12,7 @@ from typing import no_type_check
 import numba
 import numpy as np
 
+from sightline.compilation import njit
 from sightline.measures.rows import Mask, PerRow, Rows, to_rows
 
 
@@ -48,21 +49,21 @@ def _per_row(kernel: Callable[..., None], u: np.ndarray, v: np.ndarray, mask: np
     return result.reshape(u.shape[:-1])[()]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def _tau_b_of_rows(u, v, mask, result):
     for row in range(len(result)):
         result[row] = _tau_b(u[row][mask[row]], v[row][mask[row]])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def _rho_of_rows(u, v, mask, result):
     for row in range(len(result)):
         result[row] = _pearson(_mean_ranks(u[row][mask[row]]), _mean_ranks(v[row][mask[row]]))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def _tau_b(x, y):
     # All pairs, without a branch: vectorised, this beats sorting (Knight 1966) up to some 1,000 positions.
@@ -79,7 +80,7 @@ def _tau_b(x, y):
     return concordance / np.sqrt(float(untied_x) * float(untied_y))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def _mean_ranks(values):
     """Rank from 0, giving equal values the mean of their places."""
@@ -94,7 +95,7 @@ def _mean_ranks(values):
     return ranks
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def _pearson(x, y):
     if len(x) == 0:

@@ -94,7 +94,10 @@ MISTAKES = [
     ({"train": [], "dev": DEV}, "data.train is an empty list"),
     ({"train": [FILES, {"pears": "a"}], "dev": DEV}, "no key 'data.train.pears'. Did you mean 'data.train.pairs'"),
     ({"train": {"source": "none.en", "target": "text.es.gz"}, "dev": DEV}, "There is no file .*none.en"),
-    ({"train": {"source": "text.en", "target": "dev.es"}, "dev": DEV}, "dev.es ends after line 1, but .*text.en goes on"),
+    (
+        {"train": {"source": "text.en", "target": "dev.es"}, "dev": DEV},
+        "dev.es ends after line 1, but .*text.en goes on",
+    ),
     ({"train": {"pairs": "pairs.tsv", "columns": [0, 7]}, "dev": DEV}, "line 1: 3 columns, but number 7"),
     ({"train": FILES, "dev": {"held_out": 5}}, "5 source sentences cannot be held out of 5 different ones"),
     ({"train": DEV, "dev": DEV}, "Nothing is left to train on"),
