@@ -2,8 +2,11 @@
 
 A mask perturbation model with projections of its own says, for every step t, layer and head, what can be taken away:
 
-    m_t = sigmoid(s_t W^Q (h W^K)' / sqrt(d_k))           (eq. 4; s_t is the layer's input, h the encoder's output)
+    m_t = sigmoid(bounded(s_t W^Q (h W^K)' / sqrt(d_k)))  (eq. 4; s_t is the layer's input, h the encoder's output)
     a^p = m a + (1 - m) uniform                           (eq. 3, the perturbed attention that the mask is trained on)
+
+where bounded(x) = b tanh(x / b), so that a mask which has come near 0 or 1 can still turn back; without a bound b it is
+eq. 4 as printed.
 
 An attention calibration network gives what hurts when it is taken away more weight:
 
@@ -40,11 +43,23 @@ from sightline.errors import InputError, unknown_name
 FUSIONS = ("fixed", "anneal", "gate")
 RENORMALIZATIONS = ("none", "sum", "softmax")
 GATES = ("head", "layer")
-PENALTIES = ("mean", "released")
+PENALTIES = ("mean", "squared", "released")
 LAST_GAMMA = math.exp(-1.5)
 """The original attention's share at the end of annealing."""
 NAME = "calibration"
 """The name of the sub-module that a calibrated model has."""
+GAMMA = f"{NAME}.gamma"
+"""The name of the annealing share among a calibrated model's weights."""
+RELEASED: dict[str, Any] = {
+    "alpha": 0.03,
+    "alpha_warmup": 0.0,
+    "bound": None,
+    "penalty": "released",
+    "gate": "layer",
+    "renormalize": "none",
+}
+"""The settings under which a calibration behaves as the code does that Lu et al. released; it also clips no gradients
+(`training.clip: null`)."""
 
 Mask = Float[Tensor, "batch head target source"]
 Weights = Float[Tensor, "batch head target source"]
@@ -53,12 +68,23 @@ Way = Literal["calibrated", "perturbed", "original"]
 
 @dataclass(frozen=True)
 class CalibrationSettings:
-    """How attention is calibrated, and how its mask is trained. Defaults are the paper's equations."""
+    """How attention is calibrated, and how its mask is trained.
+
+    Defaults are the paper's equations, but for `alpha_warmup` and `bound`, without which the mask dies on small data;
+    `RELEASED` has the released code's settings.
+    """
 
     fusion: str = "gate"
     """How calibrated and original weights are joined: fixed, anneal or gate."""
-    alpha: float = 1.0
+    alpha: float = 0.01
     """The weight of the penalty on the mask's size; the greater, the less is perturbed."""
+    # Deviation: the paper's alpha is constant. Before attention has formed, perturbing it changes nothing, so that the
+    # penalty alone moves the mask, to 1, where it stays.
+    alpha_warmup: float = 0.2
+    """The fraction of the steps before alpha rises from 0; it rises linearly, over as many steps again."""
+    # Deviation: eq. 4 has no bound.
+    bound: float | None = 5.0
+    """The greatest size of the mask's logits, approached smoothly; None for no bound."""
     ratio: float = 0.1
     """The share that is added by the fusion `fixed` (the paper's lambda)."""
     renormalize: str = "none"
@@ -67,7 +93,8 @@ class CalibrationSettings:
     """Whose weights a gate has: the `head`'s own (eq. 10), or those of all heads of its `layer` (as released)."""
     penalty: str = "mean"
     """The mask's size: the `mean` over steps, layers and heads of ||1 - m_t|| / sqrt(n) (eq. 6, so that alpha means the
-    same at every size), or as `released`: one norm over a whole batch, divided by the source's length."""
+    same at every size), the same `squared`, or as `released`: one norm over a whole batch, divided by the source's
+    length, of the calibrated pass's mask."""
 
     def __post_init__(self) -> None:
         for name, valid in (
@@ -81,6 +108,15 @@ class CalibrationSettings:
         for name in ("alpha", "ratio"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}: it should be a number of at least 0.")
+        if not 0 <= self.alpha_warmup <= 0.5:
+            raise InputError(f"alpha_warmup is {self.alpha_warmup}: it should be a fraction from 0 to 0.5.")
+        if self.bound is not None and not 0 < self.bound < math.inf:
+            raise InputError(f"bound is {self.bound}: it should be a number above 0, or null for no bound.")
+
+    @property
+    def greatest_mask(self) -> float:
+        """Return the value that no mask exceeds: the sigmoid of the bound."""
+        return 1.0 if self.bound is None else 1 / (1 + math.exp(-self.bound))
 
 
 @dataclass(frozen=True)
@@ -99,7 +135,7 @@ class LayerCalibration(nn.Module):
 
     def __init__(self, shape: LayerShape, settings: CalibrationSettings) -> None:
         super().__init__()
-        self.heads, self.scale = shape.heads, shape.head_width**-0.5
+        self.heads, self.scale, self.bound = shape.heads, shape.head_width**-0.5, settings.bound
         self.query = nn.Linear(shape.state_width, shape.heads * shape.head_width)
         self.key = nn.Linear(shape.encoder_width, shape.heads * shape.head_width)
         for projection in (self.query, self.key):
@@ -117,16 +153,19 @@ class LayerCalibration(nn.Module):
         real: Bool[Tensor, "#batch #head #target source"] | None,
         trained: bool,
     ) -> Mask:
-        """Say how much of each weight stays: m_t = sigmoid(s_t W^Q (h W^K)' / sqrt(d_k)), and 1 at padding."""
+        """Return how much of each weight stays: m_t = sigmoid(bounded(s_t W^Q (h W^K)' / sqrt(d_k))), 1 at padding."""
         queries = self._project(self.query, states, trained)
-        mask = (queries @ self._keys(encoded, trained).transpose(2, 3) * self.scale).float().sigmoid()
+        logits = _wide(queries @ self._keys(encoded, trained).transpose(2, 3) * self.scale)
+        if self.bound is not None:
+            logits = self.bound * (logits / self.bound).tanh()
+        mask = logits.sigmoid()
         return mask if real is None else mask.masked_fill(~real, 1.0)
 
     def share_of_original(self, queries: Float[Tensor, "batch head target width"] | None) -> Tensor:
         """Compute the gate g_t = sigmoid(q_t W^g + b^g) of every head."""
         if queries is None:
             raise InputError("This attention has no queries to open a gate with: choose the fusion fixed or anneal.")
-        scores = (queries.float() * self.scale * self.gate_weight[:, None]).sum(-1) + self.gate_bias[:, None]
+        scores = (_wide(queries) * self.scale * self.gate_weight[:, None]).sum(-1) + self.gate_bias[:, None]
         return scores.sigmoid()[..., None]  # (batch, head, target, 1)
 
     def _keys(self, encoded: Tensor, trained: bool) -> Tensor:
@@ -142,6 +181,11 @@ class LayerCalibration(nn.Module):
     def _project(self, projection: nn.Linear, inputs: Tensor, trained: bool) -> Float[Tensor, "batch head place width"]:
         weight, bias = (p if trained else p.detach() for p in (projection.weight, projection.bias))
         return F.linear(inputs, weight, bias).unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+
+def _wide(numbers: Tensor) -> Tensor:
+    """Return 16-bit numbers as float32: too few bits for a sigmoid."""
+    return numbers.float() if numbers.dtype in (torch.float16, torch.bfloat16) else numbers
 
 
 _projected: Any = WeakTensorKeyDictionary()
@@ -171,6 +215,7 @@ class _Running:
     way: Way
     masks: Masks
     change: Callable[[Mask], Mask] | None
+    penalized: bool
 
 
 @dataclass
@@ -199,6 +244,8 @@ class Calibration(nn.Module):
         self.shapes = tuple(shapes)
         self.layers = nn.ModuleList(LayerCalibration(shape, settings) for shape in shapes)
         self._attached: tuple[Any, tuple[nn.Module, ...]] = (None, ())
+        self.alpha = settings.alpha
+        """The weight of the penalty at this step of a training run."""
         if settings.fusion == "anneal":
             self.register_buffer("gamma", torch.tensor(LAST_GAMMA))
 
@@ -225,18 +272,27 @@ class Calibration(nn.Module):
         return [parameter for name, parameter in self.named_parameters() if ".gate_" not in name]
 
     def set_progress(self, share: float) -> None:
-        """Anneal, when this share of all steps is done: gamma = exp(-1.5 share)."""
+        """Set what depends on the fraction of all steps that are done.
+
+        gamma = exp(-1.5 share);  alpha(share) = alpha min(1, max(0, share / alpha_warmup - 1))
+        """
+        warmup = self.settings.alpha_warmup
+        risen = min(max(share / warmup - 1, 0.0), 1.0) if warmup else 1.0
+        self.alpha = self.settings.alpha * risen
         # Deviation: the paper's exp(-s / 100,000) ends at the same value after its 150,000 steps.
         if self.settings.fusion == "anneal":
             self.gamma.fill_(LAST_GAMMA**share)
 
     @contextmanager
-    def running(self, way: Way, change: Callable[[Mask], Mask] | None = None) -> Iterator[Masks]:
-        """Run calibrated, perturbed, or with the original attention, and give the masks of the pass.
+    def running(
+        self, way: Way, change: Callable[[Mask], Mask] | None = None, *, penalized: bool = False
+    ) -> Iterator[Masks]:
+        """Run calibrated, perturbed, or with the original attention, and yield the masks of the pass.
 
-        `change` puts another mask in the place of the model's own.
+        `change` replaces the model's own mask. Masks of a calibrated pass have constant weights; those to be
+        `penalized` are given as functions of the mask's weights, and of nothing else.
         """
-        running = _Running(self, way, Masks(), change)
+        running = _Running(self, way, Masks(), change, penalized)
         token = _running.set(running)
         try:
             yield running.masks
@@ -298,10 +354,14 @@ class Calibration(nn.Module):
         assert current.states is not None
         number = next(i for i, layer in enumerate(self._attached[1]) if layer is call.layer)
         perturbed = running is not None and running.way == "perturbed"
-        mask = self._layer(number).mask(current.states, current.encoded, call.mask, trained=perturbed)
+        layer = self._layer(number)
+        mask = layer.mask(current.states, current.encoded, call.mask, trained=perturbed)
         if running is not None:
             mask = running.change(mask) if running.change is not None else mask
-            running.masks.add(call, mask)
+            kept = mask
+            if running.penalized:
+                kept = layer.mask(current.states.detach(), current.encoded.detach(), call.mask, trained=True)
+            running.masks.add(call, kept)
         return perturb(weights, mask, call.mask) if perturbed else self.fuse(number, weights, mask, call)
 
 

@@ -38,7 +38,9 @@ def attach_saved_calibration(module: Any, folder: Path) -> None:
         description = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         weights = load_file(folder / WEIGHTS)
         shapes = [LayerShape(**shape) for shape in description["layers"]]
-        calibration = Calibration(CalibrationSettings(**description["settings"]), shapes)
+        # A calibration that names no bound was saved before there was one.
+        settings = CalibrationSettings(**{"bound": None} | description["settings"])
+        calibration = Calibration(settings, shapes)
         calibration.load_state_dict({name.removeprefix(f"{NAME}."): tensor for name, tensor in weights.items()})
         calibration.attach(module)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:

@@ -5,7 +5,8 @@ attention for the loss of the mask model (eq. 5),
 
     L(theta^m) = - L_NMT(a^p) + alpha L_c
 
-The translation model and the gate learn from the first alone, the mask's W^Q and W^K from the second alone. Since no
+where both cross-entropies have the run's label smoothing, as in the released code. The penalty falls on the mask of the
+perturbed pass, which is the one that does the harm; as `released`, on that of the calibrated pass. The translation model and the gate learn from the first alone, the mask's W^Q and W^K from the second alone. Since no
 parameter sees both, one backward pass through their sum gives each its own gradient.
 """
 
@@ -51,8 +52,10 @@ def prepare_calibration(model: LoadedModel, settings: CalibratedTrainingSettings
 class CalibratedObjective(Objective):
     """A calibrated translation model with its two losses, as one module that can be run on many processes."""
 
-    counted = (*COUNTED, "perturbed_loss", "mask")
-    """What is counted in training, beside the loss: also the cross-entropy under perturbation, and the mean mask."""
+    @property
+    def counted(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Name what is counted in training: also the perturbed cross-entropy, and the mean mask, overall and by layer."""
+        return (*COUNTED, "perturbed_loss", "mask", *mask_names(len(self.model.calibration.layers)))
 
     def forward(
         self,
@@ -61,22 +64,29 @@ class CalibratedObjective(Objective):
         decoder_input_ids: Int[Tensor, "batch target"],
         labels: Int[Tensor, "batch target"],
     ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
-        """Give the smoothed translation loss, in training plus the mask's loss, summed over labels; and the counts."""
+        """Return the smoothed translation loss, in training plus the mask's loss, summed over labels; and the counts."""
         calibration: Calibration = self.model.calibration
-        settings = calibration.settings
+        penalty = calibration.settings.penalty
         encoded = self.model.get_encoder()(input_ids=input_ids, attention_mask=attention_mask)
         inputs = {"attention_mask": attention_mask, "decoder_input_ids": decoder_input_ids}
-        loss, counts = self.predict(labels, self.label_smoothing, encoder_outputs=encoded, **inputs)
+        with calibration.running("calibrated", penalized=self.training and penalty == "released") as calibrated:
+            loss, counts = self.predict(labels, self.label_smoothing, encoder_outputs=encoded, **inputs)
         if not self.training:
             return loss, counts
         apart = type(encoded)(**{name: part.detach() for name, part in encoded.items()})
-        with _only_the_mask_learns(self.model, calibration), calibration.running("perturbed") as running:
-            perturbed, _ = self.predict(labels, 0.0, encoder_outputs=apart, **inputs)
-        masks, steps = running.by_layer(), labels.ne(IGNORED)
-        size = mask_size(masks, attention_mask, steps, settings.penalty)
-        kept = sum_of_means(masks, attention_mask, steps)
-        more = torch.stack([perturbed.detach(), kept]).to(counts.dtype)
-        return loss - perturbed + settings.alpha * size, torch.cat([counts, more])
+        with _only_the_mask_learns(self.model, calibration), calibration.running("perturbed") as perturbed:
+            harm, of_harm = self.predict(labels, self.label_smoothing, encoder_outputs=apart, **inputs)
+        masks, steps = perturbed.by_layer(), labels.ne(IGNORED)
+        penalized = calibrated.by_layer() if penalty == "released" else masks
+        size = mask_size(penalized, attention_mask, steps, penalty)
+        kept = sums_of_means(masks, attention_mask, steps)
+        more = torch.cat([of_harm[:1], kept.mean(0, keepdim=True), kept]).to(counts.dtype)
+        return loss - harm + calibration.alpha * size, torch.cat([counts, more])
+
+
+def mask_names(layers: int) -> list[str]:
+    """Name the mean mask of each layer, as the log has it."""
+    return [f"mask_{number}" for number in range(layers)]
 
 
 def mask_size(
@@ -88,25 +98,28 @@ def mask_size(
     """Sum the penalty L_c over real steps (eq. 6).
 
     mean: the mean over layers and heads of ||1 - m_t|| / sqrt(n) for n real source positions
+    squared: the mean over layers and heads of ||1 - m_t||^2 / n
     released: one norm of 1 - m over layers, heads, sentences, steps and positions, divided by the source's length
     """
     # At padding the mask is 1, so that 1 - m counts real source positions only.
     squares = [(1 - mask).square().sum(-1) * steps[:, None] for mask in masks]  # (batch, head, target) each
     if penalty == "released":
         return (torch.stack([layer.sum() for layer in squares]).sum() + TINY).sqrt() / source_mask.shape[1]
-    length = source_mask.sum(1).to(squares[0].dtype)[:, None].sqrt()
-    norms = torch.stack([(layer + TINY).sqrt().mean(1) for layer in squares]).mean(0)  # (batch, target)
-    return (norms / length * steps).sum()
+    length = source_mask.sum(1).to(squares[0].dtype)[:, None, None]
+    # Deviation: the paper's norm is not squared. Its slope does not fall as m nears 1, so that a layer whose mask does
+    # less harm than a critical amount stays at m = 1; squared, no layer does.
+    sizes = [layer / length if penalty == "squared" else ((layer + TINY) / length).sqrt() for layer in squares]
+    return (torch.stack([size.mean(1) for size in sizes]).mean(0) * steps).sum()
 
 
 @torch.no_grad()
-def sum_of_means(
+def sums_of_means(
     masks: Sequence[Mask], source_mask: Int[Tensor, "batch source"], steps: Bool[Tensor, "batch target"]
-) -> Float[Tensor, ""]:
-    """Sum the mean of the mask over layers, heads and real source positions, over real steps."""
+) -> Float[Tensor, " layer"]:
+    """Sum the mean of each layer's mask over heads and real source positions, over real steps."""
     real = source_mask[:, None, None].to(masks[0].dtype)
-    means = torch.stack([(mask * real).sum(-1).mean(1) for mask in masks]).mean(0) / real.sum(-1)[:, 0]
-    return (means * steps).sum()
+    means = torch.stack([(mask * real).sum(-1).mean(1) for mask in masks]) / real.sum(-1)[:, 0]  # (layer, batch, step)
+    return (means * steps).sum((1, 2))
 
 
 @contextmanager

@@ -130,13 +130,22 @@ def update(run: Run, step: int, rows: Int[np.ndarray, " row"]) -> tuple[torch.Te
     run.set_progress(step)
     run.objective.train()
     counts = compute_gradients(run, rows)
-    norm = float(accelerator.clip_grad_norm_(run.trained_parameters, settings.clip or math.inf))
+    norm = clip_gradients(run, settings.clip or math.inf)
     if not math.isfinite(norm) and not _is_skipped(run, counts):
         raise InputError(_explain_not_finite(run, step, counts))
     set_learning_rate(run.optimizer, learning_rate(step, settings))
     run.optimizer.step()
     run.optimizer.zero_grad()
     return counts, norm
+
+
+def clip_gradients(run: Run, most: float) -> float:
+    """Clip the gradient's norm, a mask's apart from the model's; return the norm of all as it was."""
+    first, *others = run.parameters_clipped_together
+    # Accelerate also undoes the scaling of 16-bit gradients, of all at once.
+    norms = [run.accelerator.clip_grad_norm_(first, most)]
+    norms += [torch.nn.utils.clip_grad_norm_(group, most) for group in others]
+    return math.hypot(*(float(norm) for norm in norms))
 
 
 def compute_gradients(run: Run, rows: Int[np.ndarray, " row"]) -> torch.Tensor:

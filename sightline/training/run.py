@@ -85,6 +85,15 @@ class Run:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     @property
+    def parameters_clipped_together(self) -> list[list[nn.Parameter]]:
+        """List the groups of parameters whose gradients are clipped by one norm: a mask has a loss of its own."""
+        calibration = self.loaded.calibration
+        mask = [] if calibration is None else calibration.mask_parameters
+        of_mask = {id(parameter) for parameter in mask}
+        others = [parameter for parameter in self.trained_parameters if id(parameter) not in of_mask]
+        return [group for group in (others, mask) if group]
+
+    @property
     def counted(self) -> tuple[str, ...]:
         """Name what the objective counts in training; the first three are cross-entropy, correct labels and labels."""
         objective = self.accelerator.unwrap_model(self.objective, keep_fp32_wrapper=True)
