@@ -113,6 +113,16 @@ class CalibrationSettings:
         if self.bound is not None and not 0 < self.bound < math.inf:
             raise InputError(f"bound is {self.bound}: it should be a number above 0, or null for no bound.")
 
+    def alpha_at(self, share: float) -> float:
+        """Return alpha when this fraction of all steps is done: alpha min(1, max(0, share / alpha_warmup - 1))."""
+        risen = share / self.alpha_warmup - 1 if self.alpha_warmup else 1.0
+        return self.alpha * min(max(risen, 0.0), 1.0)
+
+    def gamma_at(self, share: float) -> float:
+        """Return the original attention's share under the fusion `anneal`: exp(-1.5 share)."""
+        # Deviation: the paper's exp(-s / 100,000) ends at the same value after its 150,000 steps.
+        return LAST_GAMMA**share
+
     @property
     def greatest_mask(self) -> float:
         """Return the value that no mask exceeds: the sigmoid of the bound."""
@@ -272,16 +282,10 @@ class Calibration(nn.Module):
         return [parameter for name, parameter in self.named_parameters() if ".gate_" not in name]
 
     def set_progress(self, share: float) -> None:
-        """Set what depends on the fraction of all steps that are done.
-
-        gamma = exp(-1.5 share);  alpha(share) = alpha min(1, max(0, share / alpha_warmup - 1))
-        """
-        warmup = self.settings.alpha_warmup
-        risen = min(max(share / warmup - 1, 0.0), 1.0) if warmup else 1.0
-        self.alpha = self.settings.alpha * risen
-        # Deviation: the paper's exp(-s / 100,000) ends at the same value after its 150,000 steps.
+        """Set what depends on the fraction of all steps that are done: alpha and, if it is annealed, gamma."""
+        self.alpha = self.settings.alpha_at(share)
         if self.settings.fusion == "anneal":
-            self.gamma.fill_(LAST_GAMMA**share)
+            self.gamma.fill_(self.settings.gamma_at(share))
 
     @contextmanager
     def running(

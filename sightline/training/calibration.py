@@ -6,8 +6,9 @@ attention for the loss of the mask model (eq. 5),
     L(theta^m) = - L_NMT(a^p) + alpha L_c
 
 where both cross-entropies have the run's label smoothing, as in the released code. The penalty falls on the mask of the
-perturbed pass, which is the one that does the harm; as `released`, on that of the calibrated pass. The translation model and the gate learn from the first alone, the mask's W^Q and W^K from the second alone. Since no
-parameter sees both, one backward pass through their sum gives each its own gradient.
+perturbed pass, which is the one that does the harm; as `released`, on that of the calibrated pass. The translation
+model and the gate learn from the first alone, the mask's W^Q and W^K from the second alone. Since no parameter sees
+both, one backward pass through their sum gives each its own gradient.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class CalibratedObjective(Objective):
 
     @property
     def counted(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Name what is counted in training: also the perturbed cross-entropy, and the mean mask, overall and by layer."""
+        """Name what is counted in training: also the perturbed cross-entropy, and the mean mask, in all and by layer."""
         return (*COUNTED, "perturbed_loss", "mask", *mask_names(len(self.model.calibration.layers)))
 
     def forward(
@@ -64,7 +65,7 @@ class CalibratedObjective(Objective):
         decoder_input_ids: Int[Tensor, "batch target"],
         labels: Int[Tensor, "batch target"],
     ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
-        """Return the smoothed translation loss, in training plus the mask's loss, summed over labels; and the counts."""
+        """Return the smoothed translation loss, in training plus the mask's, summed over labels; and the counts."""
         calibration: Calibration = self.model.calibration
         penalty = calibration.settings.penalty
         encoded = self.model.get_encoder()(input_ids=input_ids, attention_mask=attention_mask)

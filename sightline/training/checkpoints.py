@@ -22,6 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from sightline.attend.calibration import GAMMA
 from sightline.errors import InputError
 from sightline.models.adapter import WEIGHTS as CALIBRATION
 
@@ -107,14 +108,16 @@ class Checkpoints:
         return torch.load(self.path(step) / OPTIMIZER, map_location="cpu", weights_only=True)
 
     def weights(self, steps: Sequence[int]) -> dict[str, Tensor]:
-        """Read the weights of a checkpoint, or the mean of several."""
+        """Read the weights of a checkpoint, or the mean of several; an annealing share is that of the last."""
         if len(steps) == 1:
             return _read_weights(self.path(steps[0]))
         sums: dict[str, Tensor] = {}
         for step in steps:
-            for name, tensor in _read_weights(self.path(step)).items():
+            last = _read_weights(self.path(step))
+            for name, tensor in last.items():
                 sums[name] = sums[name] + tensor if name in sums else tensor.double()
-        return {name: (total / len(steps)).float() for name, total in sums.items()}
+        mean = {name: (total / len(steps)).float() for name, total in sums.items()}
+        return mean | {name: tensor for name, tensor in last.items() if name == GAMMA}
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ LOG = "log.jsonl"
 
 
 class Journal:
-    """Writes `log.jsonl`: one object a line, with its `kind` (data, train, dev, end) and `step`."""
+    """Writes `log.jsonl`: one object a line, with its `kind` (data, train, dev, warning, ...) and `step`."""
 
     def __init__(self, output: Path, step: int, quiet: bool) -> None:
         """Go on after `step`: what an interrupted run wrote behind its last checkpoint is happening again."""
@@ -39,6 +39,10 @@ class Journal:
                 if isinstance(value, int | float):
                     self.board.add_scalar(f"{kind}/{name}", value, step)
             self.board.flush()
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        """Return what was written down of a kind, from the beginning of the run."""
+        return [record for record in map(json.loads, _complete_lines(self.path)) if record["kind"] == kind]
 
 
 def _complete_lines(path: Path) -> list[str]:

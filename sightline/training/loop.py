@@ -25,8 +25,10 @@ from jaxtyping import Int
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 from sightline.provenance import versions
-from sightline.training.batches import EncodedPairs, batches_from
+from sightline.training.batches import EncodedPairs, batches_from, epoch_batches
+from sightline.training.calibration import mask_names
 from sightline.training.checkpoints import Position, explained_write_errors, load_weights, publish, write_text
+from sightline.training.dead_masks import MaskWatch
 from sightline.training.evaluation import Measured
 from sightline.training.interruption import Interruption
 from sightline.training.journal import duration
@@ -52,6 +54,10 @@ class TrainingResult:
     minutes: float
     dev: Measured
     test: Measured | None
+    masks: tuple[float, ...] = ()
+    """The mean mask of each layer at the end, if the model is calibrated."""
+    warnings: tuple[str, ...] = ()
+    """What went wrong without stopping the training, such as a mask that died."""
 
 
 def train(
@@ -230,6 +236,7 @@ class _Meter:
         self.begun = time.monotonic() - position.seconds
         self.counts = torch.zeros(len(run.counted), device=run.accelerator.device)
         self.last = position
+        self.watch = _watch_masks(run)
 
     def seconds(self) -> float:
         """Give the run's time so far, the same in every process."""
@@ -264,6 +271,21 @@ class _Meter:
             f"step {position.step:,}/{settings.steps:,}  epoch {position.epoch + 1}  loss {figures['loss']:.3f}  "
             f"{speed:,.0f} tokens/s  at most {duration(left)} left"
         )
+        for warning in self.watch.observe(position.step, figures) if self.watch is not None else ():
+            self.run.record("warning", position.step, {"text": warning})
+            self.run.say(f"Warning: {warning}")
+
+
+def _watch_masks(run: Run) -> MaskWatch | None:
+    """Watch the masks of a calibrated model, from where the log of an interrupted run ends."""
+    calibration, settings = run.loaded.calibration, run.recipe.training
+    if calibration is None or run.journal is None:
+        return None
+    epoch = len(epoch_batches(run.train, settings.batch_tokens, run.recipe.seed, 0, settings.batch_texts))
+    watch = MaskWatch(calibration.settings, len(calibration.layers), epoch, settings.steps)
+    for record in run.journal.records("train"):
+        watch.observe(record["step"], record)  # what it found then is in the log
+    return watch
 
 
 def _finished_result(recipe: Recipe, output: Path) -> TrainingResult | None:
@@ -278,6 +300,7 @@ def _finished_result(recipe: Recipe, output: Path) -> TrainingResult | None:
     figures = {name: value for name, value in stored.items() if name in names}
     test = figures["test"]
     figures |= {"dev": Measured(**figures["dev"]), "test": None if test is None else Measured(**test)}
+    figures |= {name: tuple(stored.get(name, ())) for name in ("masks", "warnings")}
     return TrainingResult(folder=output, **figures)
 
 
@@ -296,6 +319,7 @@ def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
         minutes=position.seconds / 60,
         dev=dev,
         test=test,
+        **_last_masks(run),
     )
     if run.accelerator.is_main_process:
         figures = dataclasses.asdict(result)
@@ -307,6 +331,17 @@ def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
     run.accelerator.wait_for_everyone()
     run.say(f"The model is in {run.output}.")
     return result
+
+
+def _last_masks(run: Run) -> dict[str, tuple[Any, ...]]:
+    """Read from the log how the masks of a calibrated model ended, and what was found wrong."""
+    calibration = run.loaded.calibration
+    if calibration is None or run.journal is None:
+        return {}
+    last = run.journal.records("train")[-1:]
+    means = [record[name] for record in last for name in mask_names(len(calibration.layers))]
+    warnings = [record["text"] for record in run.journal.records("warning")]
+    return {"masks": tuple(means), "warnings": tuple(warnings)}
 
 
 def _choose_weights(run: Run, position: Position) -> str:

@@ -42,13 +42,14 @@ from sightline.training.corpus import Corpora, Pair, read_corpora
 from sightline.training.evaluation import measure, measure_bleu
 from sightline.training.journal import Journal
 from sightline.training.objective import COUNTED, Objective
-from sightline.training.optimization import build_optimizer
+from sightline.training.optimization import build_optimizer, learning_rate
 from sightline.training.recipe import Recipe, read_recipe
 from sightline.training.vocabulary import collect_words, train_tokenizer, train_two_sided_tokenizer
 
 RECIPE, RESULT = "recipe.json", "result.json"
 MAY_CHANGE = ("training.steps", "training.minutes", "training.patience", "training.log_every", "evaluation.")
-"""Keys, or their beginnings, that may change when a run goes on: they do not change what a step does."""
+"""Keys, or their beginnings, that may change when a run goes on, since they do not change what a step does; the number
+of steps, only if it does not (`_check_plan`)."""
 PRECISIONS = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -262,13 +263,35 @@ def _check_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> Non
     if output.exists() and not path.exists() and (not output.is_dir() or any(output.iterdir())):
         raise InputError(f"{output} is not empty and holds no training run: train into another folder.")
     if checkpoints.steps():
-        stored = read_recipe(json.loads(path.read_text(encoding="utf-8"))).to_dict()  # with keys that are newer
-        for key, (there, here) in _differences(stored, recipe.to_dict()).items():
+        stored = read_recipe(json.loads(path.read_text(encoding="utf-8")))  # with keys that are newer
+        for key, (there, here) in _differences(stored.to_dict(), recipe.to_dict()).items():
             if not key.startswith(MAY_CHANGE):
                 raise InputError(
                     f"{output} holds a run with {key} = {there!r}, and the recipe has {here!r}: "
                     "train into another folder, or remove that one."
                 )
+        _check_plan(stored, recipe, output, checkpoints.steps()[-1])
+
+
+def _check_plan(stored: Recipe, recipe: Recipe, output: Path, done: int) -> None:
+    """Refuse another number of steps where it would have changed what the steps already done did."""
+    there, here = stored.training.steps, recipe.training.steps
+    if there != here and any(_planned(stored, step) != _planned(recipe, step) for step in range(1, done + 1)):
+        raise InputError(
+            f"{output} holds {done:,} steps of a run that was planned for {there:,}: with training.steps = {here:,} "
+            "the learning rate or the calibration of those steps would have been different. Leave training.steps as it "
+            "was, or train into another folder."
+        )
+
+
+def _planned(recipe: Recipe, step: int) -> tuple[float, ...]:
+    """List what a step does that may depend on the number of steps of the run."""
+    rate = learning_rate(step, recipe.training)
+    if recipe.calibration is None:
+        return (rate,)
+    share = step / recipe.training.steps
+    gamma = recipe.calibration.gamma_at(share) if recipe.calibration.fusion == "anneal" else 0.0
+    return rate, recipe.calibration.alpha_at(share), gamma
 
 
 def _differences(there: Any, here: Any, key: str = "") -> dict[str, tuple[Any, Any]]:

@@ -52,7 +52,10 @@ def literal_mask(layer, states: Tensor, encoded: Tensor, real: Tensor, head: int
     rows = slice(head * width, (head + 1) * width)
     query = layer.query.weight[rows] @ states[t] + layer.query.bias[rows]
     key = layer.key.weight[rows] @ encoded[i] + layer.key.bias[rows]
-    return 1 / (1 + math.exp(-float((query @ key).detach()) / math.sqrt(width)))
+    logit = float((query @ key).detach()) / math.sqrt(width)
+    if layer.bound is not None:
+        logit = layer.bound * math.tanh(logit / layer.bound)
+    return 1 / (1 + math.exp(-logit))
 
 
 def literal_fusion(twin: LoadedModel, number: int, a: float, m: float, query: Tensor, head: int) -> float:
@@ -75,8 +78,8 @@ def literal_fusion(twin: LoadedModel, number: int, a: float, m: float, query: Te
     [
         {"fusion": "fixed", "ratio": 0.3},
         {"fusion": "anneal", "renormalize": "sum"},
-        {"fusion": "gate"},
-        {"fusion": "gate", "gate": "layer", "renormalize": "softmax"},
+        {"fusion": "gate", "bound": 0.7},
+        {"fusion": "gate", "gate": "layer", "renormalize": "softmax", "bound": None},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
