@@ -8,6 +8,7 @@ seam and all others to the model's own kernel. Nothing is patched; on exit every
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,8 +21,11 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
+
+from sightline.attend.hooks import registering
 
 # Some models refuse a name that contains "sdpa".
 WATCHED = "sightline"
@@ -298,12 +302,36 @@ def _restore(implementations: list[tuple[Any, str | None]]) -> None:
 
 
 @contextmanager
-def eager_attention(model: nn.Module) -> Iterator[None]:
-    """Let a model run on its own eager attention: the reference that a watch is compared with."""
-    before = _implementations(model)
+def eager_attention(model: nn.Module) -> Iterator[nn.Module]:
+    """Give a model that runs on its own eager attention: the reference that a watch is compared with.
+
+    It is a twin with the same weights, since other threads may be in the middle of a pass of the model itself; where
+    there can be no twin, it is the model.
+    """
+    twin = _twin(model)
+    before = _implementations(twin)
     try:
         for config, _ in before:
             config._attn_implementation_internal = "eager"
-        yield
+        yield twin
     finally:
         _restore(before)
+
+
+def _twin(model: nn.Module) -> nn.Module:
+    """Copy a model's modules and configurations, but no tensor; what cannot be copied is given as it is."""
+    if any("forward" in vars(module) for module in model.modules()):
+        return model  # a forward pass that was put in place of the class's own may hold on to the original
+    shared = {id(parameter): parameter for parameter in model.parameters()}
+    try:
+        with registering, _SharedTensors():
+            return copy.deepcopy(model, shared)
+    except TypeError:
+        return model
+
+
+class _SharedTensors(TorchFunctionMode):
+    """Let a deep copy hold the same tensors."""
+
+    def __torch_function__(self, function: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0] if function is Tensor.__deepcopy__ else function(*args, **kwargs or {})

@@ -8,7 +8,8 @@ columns are the source and the target prefix, and every row sums to one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sightline.attend.hooks import After, Before, hooks
 from sightline.attend.watch import Record, watch
 from sightline.errors import InputError
 from sightline.methods.attention import LayerSettings, read_layers
@@ -82,7 +84,8 @@ def alti(model: LoadedModel, batch: Batch, settings: AltiSettings) -> Scored:
     """
     layers = _mixing_layers(model)
     parts = ("weights", "values")
-    with _Additions(model, layers) as additions, watch(model.module, [x.module for x in layers], record=parts) as seen:
+    watched = watch(model.module, [layer.module for layer in layers], record=parts)
+    with _Additions(model, layers).watched() as additions, watched as seen:
         model.run(batch)
     return _flow(model, batch, lambda layer: _alti_mixture(layer, seen[layer.module], additions[layer.module]))
 
@@ -153,24 +156,23 @@ class _Additions:
         self.latest: Addition | None = None
         self.given: dict[nn.Module, tuple[Tensor, Tensor]] = {}
         self.last_norm: tuple[Tensor, Tensor] | None = None
-        self.hooks: list[Any] = []
 
-    def __enter__(self) -> dict[nn.Module, Addition]:
+    @contextmanager
+    def watched(self) -> Iterator[dict[nn.Module, Addition]]:
+        """Give what is found, as long as the context lasts."""
+        before: list[tuple[nn.Module, Before]] = []
+        after: list[tuple[nn.Module, After]] = []
         for layer in self.layers:
             if layer.output is None:
                 layer.output_map(1)  # says in one sentence why this model cannot be asked
             assert layer.output is not None
-            self.hooks.append(layer.module.register_forward_pre_hook(self._before(layer), with_kwargs=True))
-            self.hooks.append(layer.output.register_forward_hook(self._behind(layer)))
+            before.append((layer.module, self._before(layer)))
+            after.append((layer.output, self._behind(layer)))
         norms = [m for m in self.model.module.modules() if type(m).__name__.endswith(("LayerNorm", "RMSNorm"))]
-        self.hooks += [norm.register_forward_hook(self._at_norm) for norm in norms]
-        return self.found
+        with hooks(before=before, after=[*after, *((norm, self._at_norm) for norm in norms)]):
+            yield self.found
 
-    def __exit__(self, *_: object) -> None:
-        for hook in self.hooks:
-            hook.remove()
-
-    def _before(self, layer: AttentionLayer) -> Callable[..., None]:
+    def _before(self, layer: AttentionLayer) -> Before:
         def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             given = args[0] if args else kwargs["hidden_states"]
             normed_before = self.last_norm is not None and self.last_norm[1] is given
@@ -178,7 +180,7 @@ class _Additions:
 
         return hook
 
-    def _behind(self, layer: AttentionLayer) -> Callable[..., None]:
+    def _behind(self, layer: AttentionLayer) -> After:
         def hook(_module: nn.Module, _args: object, output: Tensor) -> None:
             given, stream = self.given[layer.module]
             self.latest = self.found[layer.module] = Addition(given, stream, output.reshape(given.shape))

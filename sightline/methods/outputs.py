@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from sightline.attend.hooks import hooks
 from sightline.errors import InputError, unknown_name
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
@@ -109,8 +110,5 @@ def cut_behind(stack: nn.Module) -> Iterator[list[Tensor]]:
         output[next(iter(output))] = leaf
         return output
 
-    hook = stack.register_forward_hook(cut)
-    try:
+    with hooks(after=[(stack, cut)]):
         yield states
-    finally:
-        hook.remove()

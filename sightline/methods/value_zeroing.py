@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sightline.attend.hooks import hooks
 from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError
 from sightline.methods.attention import LayerSettings, read_layers
@@ -94,7 +95,5 @@ def _at_outputs(blocks: list[nn.Module], change: Any) -> Iterator[None]:
         states = change(block, states)
         return (states, *output[1:]) if isinstance(output, tuple) else states
 
-    with ExitStack() as stack:
-        for block in blocks:
-            stack.callback(block.register_forward_hook(hook).remove)
+    with hooks(after=[(block, hook) for block in blocks]):
         yield

@@ -1,18 +1,20 @@
 """Reaching a model's input embeddings while it runs, one position at a time.
 
-A forward hook on the side's own embedding module changes what the module gives; ids stay as they are, so that
-repeated words stay apart and nothing else in the model notices. (`inputs_embeds` is not an equal way in: some models
-do not scale it, some shift positions, some refuse it.)
+A hook on the side's own embedding module changes what the module gives, in the context that asked for it; ids stay as
+they are, so that repeated words stay apart and nothing else in the model notices. (`inputs_embeds` is not an
+equal way in: some models do not scale it, some shift positions, some refuse it.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+
+from sightline.attend.hooks import After, hooks
 
 EmbeddingChange = Callable[[Tensor], Tensor]
 
@@ -38,18 +40,13 @@ def changed_embeddings(
     sites: dict[str, EmbeddingSite], encoder: nn.Module | None, **changes: EmbeddingChange
 ) -> Iterator[None]:
     """Apply a change to the (scaled) embeddings of each side named, as long as the context lasts."""
-    with ExitStack() as stack:
-        running = _Running(encoder is not None and sites["source"].module is sites["prefix"].module)
-        if running.shared:
-            assert encoder is not None
-            for handle in (
-                encoder.register_forward_pre_hook(lambda *_: running.enter()),
-                encoder.register_forward_hook(lambda *_: running.leave()),
-            ):
-                stack.callback(handle.remove)
-        for side, change in changes.items():
-            hook = _hook(sites[side].scale, change, side, running)
-            stack.callback(sites[side].module.register_forward_hook(hook).remove)
+    running = _Running(encoder is not None and sites["source"].module is sites["prefix"].module)
+    encoders = [encoder] if encoder is not None and running.shared else []
+    after = [(sites[side].module, _hook(sites[side].scale, change, side, running)) for side, change in changes.items()]
+    with hooks(
+        before=[(module, lambda *_: running.enter()) for module in encoders],
+        after=[*after, *((module, lambda *_: running.leave()) for module in encoders)],
+    ):
         yield
 
 
@@ -70,7 +67,7 @@ class _Running:
         return not self.shared or self.in_encoder == (side == "source")
 
 
-def _hook(scale: float, change: EmbeddingChange, side: str, running: _Running) -> Callable[..., Tensor | None]:
+def _hook(scale: float, change: EmbeddingChange, side: str, running: _Running) -> After:
     def hook(_module: nn.Module, _args: object, output: Tensor) -> Tensor | None:
         return change(output * scale) / scale if running.concerns(side) else None
 

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sightline.attend.hooks import Before, hooks
 from sightline.attend.watch import Record, eager_attention, watch
 from sightline.errors import InputError
 
@@ -54,25 +55,21 @@ class AttentionLayer:
 
 
 def find_attention(
-    model: nn.Module, run: Callable[[], Tensor], source_length: int, target_length: int | None
+    model: nn.Module, run: Callable[[nn.Module], Tensor], source_length: int, target_length: int | None
 ) -> list[AttentionLayer]:
     """Run a model once under watch, and list its attention layers in the order in which they run.
 
-    `run` gives logits for a probe of these lengths; `target_length` is None where there is no decoder with
+    `run(model)` gives logits for a probe of these lengths; `target_length` is None where there is no decoder with
     cross-attention. A model whose watched logits differ from its own eager ones is refused.
     """
     with torch.no_grad():
-        with eager_attention(model):
-            expected = run()
+        with eager_attention(model) as reference:
+            expected = run(reference)
         inputs: dict[nn.Module, Tensor] = {}
-        candidates = {module: name for name, module in model.named_modules() if name.split(".")[-1] in OUTPUT_NAMES}
-        hooks = [module.register_forward_pre_hook(_keep_input(inputs)) for module in candidates]
-        try:
-            with watch(model, record=("weights", "values")) as seen:
-                logits = run()
-        finally:
-            for hook in hooks:
-                hook.remove()
+        candidates = [module for name, module in model.named_modules() if name.split(".")[-1] in OUTPUT_NAMES]
+        keeping = hooks(before=[(module, _keep_input(inputs)) for module in candidates])
+        with keeping, watch(model, record=("weights", "values")) as seen:
+            logits = run(model)
     if not seen.calls:
         raise InputError(
             f"{type(model).__name__} has no attention that Sightline can watch: "
@@ -99,8 +96,8 @@ def find_attention(
     return layers
 
 
-def _keep_input(inputs: dict[nn.Module, Tensor]) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
-    def keep(module: nn.Module, args: tuple[Tensor, ...]) -> None:
+def _keep_input(inputs: dict[nn.Module, Tensor]) -> Before:
+    def keep(module: nn.Module, args: tuple[Tensor, ...], _kwargs: object) -> None:
         if args:
             inputs[module] = args[0]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from sightline.errors import InputError
 from sightline.models.adapter import save_calibration
 from sightline.models.directions import languages_both_ways, other_direction
 from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
+from sightline.models.evaluating import evaluating
 from sightline.models.examples import Batch, Example, build_batch
 from sightline.models.inspection import KINDS, AttentionLayer, find_attention
 from sightline.models.texts import TEXTS, GapTexts, Prompt, Task
@@ -129,18 +130,8 @@ class LoadedModel:
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Switch dropout off and parameters' gradients too, as long as the context lasts."""
-        were_training = [module for module in self.module.modules() if module.training]
-        trainable = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
-        self.module.eval()
-        for parameter in trainable:
-            parameter.requires_grad_(False)
-        try:
+        with evaluating(self.module):
             yield
-        finally:
-            for module in were_training:  # perhaps not all of them: parts of a model in training may be frozen
-                module.training = True
-            for parameter in trainable:
-                parameter.requires_grad_(True)
 
     def batch(self, examples: Sequence[Example]) -> Batch:
         """Pad examples into one batch on the model's device."""
@@ -261,11 +252,12 @@ class LoadedModel:
         probe = self.probe()
         inputs = self.inputs(probe)
 
-        def run() -> Tensor:
-            output = self.module(**inputs)
+        def run(module: nn.Module) -> Tensor:
+            with _uncalibrated(module):
+                output = module(**inputs)
             return output.logits if hasattr(output, "logits") else output.last_hidden_state
 
-        with self.evaluating(), self.uncalibrated():
+        with self.evaluating():
             target_length = None if probe.decoder_ids is None else probe.decoder_ids.shape[1]
             return find_attention(self.module, run, probe.ids.shape[1], target_length)
 
@@ -299,7 +291,7 @@ class LoadedModel:
     @contextmanager
     def uncalibrated(self) -> Iterator[None]:
         """Run a calibrated model with its original attention, as long as the context lasts."""
-        with nullcontext() if self.calibration is None else self.calibration.running("original"):
+        with _uncalibrated(self.module):
             yield
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -384,6 +376,11 @@ class LoadedModel:
     def text_of(self, ids: Sequence[int]) -> str:
         """Turn generated ids into text."""
         return decode(self.tokenizer, ids)
+
+
+def _uncalibrated(module: nn.Module) -> AbstractContextManager[Any]:
+    calibration = getattr(module, CALIBRATION, None)
+    return nullcontext() if calibration is None else calibration.running("original")
 
 
 def take_rows(tensor: Float[Tensor, "batch position width"], rows: Tensor) -> Float[Tensor, "batch target width"]:

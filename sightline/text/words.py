@@ -8,6 +8,7 @@ same pieces as for the whole. A tokenizer's own `word_ids()` is not used: what i
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -72,13 +73,15 @@ def encode(tokenizer: Any, parts: Sequence[Part], *, as_target: bool = False, sp
     text = "".join(part.text for part in parts)
     argument = {"text_target": text} if as_target else {"text": text}
     if not tokenizer.is_fast:
-        return _encode_word_by_word(tokenizer, parts, argument, as_target, special_tokens)
-    encoding = tokenizer(
-        **argument,
-        add_special_tokens=special_tokens,
-        return_offsets_mapping=True,
-        return_special_tokens_mask=True,
-    )
+        with _lock_of(tokenizer):
+            return _encode_word_by_word(tokenizer, parts, argument, as_target, special_tokens)
+    with _lock_of(tokenizer):
+        encoding = tokenizer(
+            **argument,
+            add_special_tokens=special_tokens,
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+        )
     ids = encoding["input_ids"]
     spans = _Spans.of(parts)
     found: list[tuple[int | None, int | None]] = []
@@ -169,6 +172,16 @@ def _encode_word_by_word(
     )
 
 
+_locks: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
+_locks_lock = threading.Lock()
+
+
+def _lock_of(tokenizer: Any) -> threading.Lock:
+    """Find the lock of a tokenizer: while it encodes a target, it is in another state than for sources."""
+    with _locks_lock:
+        return _locks.setdefault(tokenizer, threading.Lock())
+
+
 # Texts repeat their words, and to tokenise one takes a tokenizer without offsets as long as a sentence.
 _known_words: WeakKeyDictionary[Any, dict[tuple[str, str], tuple[int, ...]]] = WeakKeyDictionary()
 MAX_KNOWN_WORDS = 100_000
@@ -211,7 +224,8 @@ def tokens_of_ids(tokenizer: Any, ids: Sequence[int]) -> Tokens:
 
 def decode(tokenizer: Any, ids: Sequence[int]) -> str:
     """Turn ids into text as it stands, without special tokens."""
-    return tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    with _lock_of(tokenizer):
+        return tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
 
 def piece_names(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sightline.attend.calibration import Calibration, CalibrationSettings, LayerShape, layer_input
+from sightline.attend.hooks import Before, hooks
 from sightline.attend.watch import watch
 from sightline.errors import InputError, unknown_name
 from sightline.models.loaded import LoadedModel
@@ -55,15 +55,15 @@ def _find_shapes(model: LoadedModel) -> list[LayerShape]:
     layers = [layer.module for layer in model.layers("cross")]
     names = {module: name for name, module in model.module.named_modules()}
     states: dict[nn.Module, Tensor] = {}
-    hooks = [layer.register_forward_pre_hook(_keep_states(states), with_kwargs=True) for layer in layers]
-    try:
-        with model.evaluating(), torch.no_grad(), watch(model.module, layers, ("weights", "queries")) as seen:
-            batch = model.probe()
-            model.run(batch)
-            encoder_width = model.run_encoder(batch).states.shape[-1]
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with (
+        model.evaluating(),
+        torch.no_grad(),
+        hooks(before=[(layer, _keep_states(states)) for layer in layers]),
+        watch(model.module, layers, ("weights", "queries")) as seen,
+    ):
+        batch = model.probe()
+        model.run(batch)
+        encoder_width = model.run_encoder(batch).states.shape[-1]
     shapes = []
     for layer in layers:
         heads, state_width = seen[layer].weights.shape[1], states[layer].shape[-1]
@@ -73,7 +73,7 @@ def _find_shapes(model: LoadedModel) -> list[LayerShape]:
     return shapes
 
 
-def _keep_states(states: dict[nn.Module, Tensor]) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
+def _keep_states(states: dict[nn.Module, Tensor]) -> Before:
     def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         states[layer] = layer_input(args, kwargs)
 

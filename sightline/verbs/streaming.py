@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -166,7 +167,8 @@ def stream_translation(
         except BaseException as error:  # it belongs to whoever waits for words
             told.put(error)
 
-    return _listen(Thread(target=generate, daemon=True), told, abandoned)
+    # The model answers in a thread of its own, but as it would here: calibrated or not, for example.
+    return _listen(Thread(target=copy_context().run, args=(generate,), daemon=True), told, abandoned)
 
 
 class _NobodyListens(Exception):  # noqa: N818  it is no error

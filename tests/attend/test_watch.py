@@ -37,8 +37,8 @@ def test_nothing_changed_and_weights_as_the_model_gives_them(name: str, kernel: 
     if kernel == "eager":
         model.module.set_attn_implementation("eager")
     inputs = model.inputs(batch_of(model, name))
-    with eager_attention(model.module):
-        expected = model.module(**inputs, output_attentions=name not in zoo.OURS)
+    with eager_attention(model.module) as eager:
+        expected = eager(**inputs, output_attentions=name not in zoo.OURS)
     before = implementations(model)
     with watch(model.module) as seen:
         logits = model.module(**inputs).logits
@@ -69,8 +69,8 @@ def test_left_padding(name: str) -> None:
     inputs = model.inputs(batch_of(model, name))
     mask = inputs["attention_mask"].flip(1)
     inputs |= {"input_ids": inputs["input_ids"].flip(1), "attention_mask": mask}
-    with eager_attention(model.module):
-        expected = model.module(**inputs).logits
+    with eager_attention(model.module) as eager:
+        expected = eager(**inputs).logits
     with watch(model.module):
         logits = model.module(**inputs).logits
     if logits.ndim == 3 and not model.has_encoder_and_decoder:
@@ -109,8 +109,8 @@ def test_half_precision_records_in_float32(name: str, dtype: torch.dtype) -> Non
     model = zoo.fresh(name)
     model.module.to(dtype)
     inputs = model.inputs(batch_of(model, name))
-    with eager_attention(model.module):
-        expected = model.module(**inputs).logits.float()
+    with eager_attention(model.module) as eager:
+        expected = eager(**inputs).logits.float()
     with watch(model.module) as seen:
         logits = model.module(**inputs).logits
     assert logits.dtype == dtype
@@ -124,8 +124,8 @@ def test_training_takes_the_same_dropout_as_eager() -> None:
     inputs = model.inputs(batch_of(model, "marian"))
     model.module.train()
     torch.manual_seed(1)
-    with eager_attention(model.module):
-        expected = model.module(**inputs).logits
+    with eager_attention(model.module) as eager:
+        expected = eager(**inputs).logits
     torch.manual_seed(1)
     with watch(model.module) as seen:
         logits = model.module(**inputs).logits

@@ -51,9 +51,9 @@ def test_minilm_attends_as_its_own_eager_attention_says() -> None:
     for text, why in zip(texts, sightline.explain(model, texts, head="all"), strict=True):
         assert why.scores.shape[:2] == (6, 12)
         assert why.source.words == tuple(text.split())
-        with eager_attention(model.module):
+        with eager_attention(model.module) as eager:
             inputs = model.tokenizer(text, return_tensors="pt")
-            expected = torch.cat(model.module(**inputs, output_attentions=True).attentions)
+            expected = torch.cat(eager(**inputs, output_attentions=True).attentions)
         np.testing.assert_allclose(why.scores, expected.numpy(), atol=1e-5)
 
 
@@ -65,8 +65,8 @@ def test_smollm2_attends_as_its_own_eager_attention_says() -> None:
     assert why.scores.shape[:2] == (30, 9)
     example = model.encode(source, target)
     assert model.text_of(example.ids) == f"{source} {target}"
-    with eager_attention(model.module):
-        output = model.module(torch.tensor([example.ids]), output_attentions=True)
+    with eager_attention(model.module) as eager:
+        output = eager(torch.tensor([example.ids]), output_attentions=True)
     rows = list(example.rows)
     expected = torch.cat(output.attentions)[:, :, rows, : len(example.ids) - 1]
     np.testing.assert_allclose(why.scores, expected.numpy(), atol=1e-4)

@@ -127,8 +127,8 @@ def test_masked_words() -> None:
     assert own.scores.shape[-2] == 2
     given = sightline.explain(model, source, "dog cat")
     assert given.target.words == ("dog", "cat")
-    with torch.no_grad(), eager_attention(model.module):
-        weights = model.module.bert(**model.tokenizer(source, return_tensors="pt"), output_attentions=True).attentions
+    with torch.no_grad(), eager_attention(model.module) as eager:
+        weights = eager.bert(**model.tokenizer(source, return_tensors="pt"), output_attentions=True).attentions
     gaps = [i for i, piece in enumerate(given.source.pieces) if piece == "[MASK]"]
     expected = np.stack([layer[0].mean(0)[gaps].numpy() for layer in weights])
     np.testing.assert_allclose(given.scores, expected, atol=1e-5)
@@ -139,9 +139,9 @@ def test_a_model_that_only_represents_shows_its_whole_map() -> None:
     model = sightline.load(classifier.module.bert, classifier.tokenizer)
     why = sightline.explain(model, zoo.SOURCES[0])
     assert why.source == why.target
-    with torch.no_grad(), eager_attention(model.module):
+    with torch.no_grad(), eager_attention(model.module) as eager:
         inputs = classifier.tokenizer(zoo.SOURCES[0], return_tensors="pt")
-        expected = torch.cat(model.module(**inputs, output_attentions=True).attentions).mean(1)
+        expected = torch.cat(eager(**inputs, output_attentions=True).attentions).mean(1)
     np.testing.assert_allclose(why.scores, expected.numpy(), atol=1e-5)
     with pytest.raises(InputError, match="has no output, so give no target"):
         sightline.explain(model, "The cat", "El gato")
