@@ -7,8 +7,8 @@ same pieces as for the whole. A tokenizer's own `word_ids()` is not used: what i
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 import threading
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
