@@ -346,6 +346,19 @@ class Attribution:
 
         return render_svg(self._picture(), view)
 
+    def widget(self) -> Any:
+        """Return a widget for notebooks (needs anywidget: `sightline[notebook]`)."""
+        from sightline.view.notebook import build_widget
+
+        return build_widget(self._picture())
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """Return the widget where a notebook can show it, and always the HTML that needs none."""
+        from sightline.view.notebook import widget_bundle
+
+        plain = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        return plain if (bundle := widget_bundle(self._picture())) is None else bundle | plain
+
     def _repr_html_(self) -> str:
         from sightline.view.html import render_fragment
 

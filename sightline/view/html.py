@@ -1,8 +1,8 @@
 """Pages and notebook fragments that need nothing but a browser: no network, and no script for the basic picture.
 
-The heat map and the links are drawn here, as vector graphics; the script (`page.js`) adds what a reader can do with
-them. Every text comes from outside: it is escaped in markup, and in JSON every `<`, `>` and `&` is written as `\\u003c`
-and so on, so that no token can end a script block.
+A figure holds drawings made here, as vector graphics, and the data; the module `figure.js` replaces the drawings by
+what a reader can point at, pin and choose from. Every text comes from outside: it is escaped in markup, and in JSON
+every `<`, `>` and `&` is written as `\\u003c` and so on, so that no token can end a script block.
 """
 
 import base64
@@ -20,18 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sightline.errors import InputError
-from sightline.view.colours import NEGATIVE, POSITIVE
 from sightline.view.labels import clip, visible
 from sightline.view.packing import pack
 from sightline.view.picture import Axis, Picture, read_picture
-from sightline.view.svg import (
-    CELL_SIDE,
-    LEAST_SHARE,
-    LINKS_PER_ROW,
-    OPACITY_STEPS,
-    draw_heat_map,
-    draw_links,
-)
+from sightline.view.svg import draw_heat_map, draw_links
 from sightline.view.tables import PageTable, draw_table
 
 TOKEN_LIMIT = 1_000  # tokens a side
@@ -45,17 +37,16 @@ def render_page(attributions: Sequence[Mapping[str, Any]], title: str, tables: S
     """Draw attributions' dictionaries, one below the other and all below the tables, as a self-contained page."""
     if not attributions:
         raise InputError("There is nothing to draw: the list of attributions is empty.")
-    script = _resource("page.js")
+    script = _resource("figure.js")
     budget = PAGE_CELLS // len(attributions)
     figures = []
     for number, attribution in enumerate(attributions, start=1):
         heading = _heading(attribution) if len(attributions) > 1 else ""
-        picture = read_picture(attribution, row_limit=TOKEN_LIMIT, column_limit=TOKEN_LIMIT)
-        figures.append(_figure(picture, f"picture-{number}", budget, heading))
+        figures.append(_figure(attribution, None, f"picture-{number}", budget, heading))
     return Template(_resource("page.html")).substitute(
         title=escape(visible(title)),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
-        style=_resource("page.css"),
+        style=_resource("figure.css"),
         figures="\n".join([*map(draw_table, tables), *figures]),
         script=script,
     )
@@ -66,10 +57,17 @@ def render_fragment(attribution: Mapping[str, Any], at: Mapping[str, int] | None
 
     `at` says which position of the leading axes is shown first; axes that it does not name start as their mean.
     """
-    picture = read_picture(attribution, at, row_limit=TOKEN_LIMIT, column_limit=TOKEN_LIMIT)
     name = f"sightline-{secrets.token_hex(6)}"  # a saved notebook holds fragments of many runs
-    figure = _figure(picture, name, FRAGMENT_CELLS)
-    return f"<style>{_resource('page.css')}</style>\n{figure}\n<script>{_resource('page.js')}</script>"
+    figure = _figure(attribution, at, name, FRAGMENT_CELLS)
+    return (
+        f'<style>{_resource("figure.css")}</style>\n{figure}\n<script type="module">{_resource("figure.js")}</script>'
+    )
+
+
+def to_picture(attribution: Mapping[str, Any], at: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Return what `figure.js` draws: the dictionary with packed scores, cut to what a page can hold."""
+    picture = read_picture(attribution, at, row_limit=TOKEN_LIMIT, column_limit=TOKEN_LIMIT)
+    return _data(attribution, picture, _store(picture, FRAGMENT_CELLS))
 
 
 class _Stored(NamedTuple):
@@ -80,43 +78,49 @@ class _Stored(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _figure(picture: Picture, name: str, budget: int, heading: str = "") -> str:
-    as_image = picture.scores.size > VECTOR_CELLS
+def _figure(
+    attribution: Mapping[str, Any], at: Mapping[str, int] | None, name: str, budget: int, heading: str = ""
+) -> str:
+    picture = read_picture(attribution, at, row_limit=TOKEN_LIMIT, column_limit=TOKEN_LIMIT)
     stored = _store(picture, budget)
-    packed = pack(stored.scores)
-    data = {
-        "axes": [axis._asdict() for axis in stored.axes],
-        "rows": [label.text for label in picture.rows],
-        "columns": [label.text for label in picture.columns],
-        "asImage": as_image,
-        "positive": POSITIVE,
-        "negative": NEGATIVE,
-        "opacitySteps": OPACITY_STEPS,
-        "cellSide": CELL_SIDE,
-        "linksPerRow": LINKS_PER_ROW,
-        "leastShare": LEAST_SHARE,
-        **asdict(packed),
-    }
     one_row = len(picture.rows) == 1
     return Template(_resource("figure.html")).substitute(
         name=name,
-        heading=heading,
+        heading=f"<h2>{_markup(heading)}</h2>" if heading else "",
         method=escape(picture.method),
-        settings="".join(
-            f'<li><span class="name">{escape(key)}</span> {escape(value)}</li>' for key, value in picture.settings
-        ),
+        settings=escape(" · ".join(f"{key} {value}" for key, value in picture.settings)),
         selection=escape(picture.selection),
-        choices="".join(_choice(axis) for axis in stored.axes),
         notes="".join(f'<p class="note">{escape(note)}</p>' for note in (*picture.notes, *stored.notes)),
         line_kind="text" if one_row else "links",
-        line_name="Source text" if one_row else "Links",
         line_view=_text_view(picture) if one_row else draw_links(picture),
-        heat_map=draw_heat_map(picture, as_image),
-        scale="signed" if picture.signed else "unsigned",
-        lowest="−1" if picture.signed else "0",
-        precision=f"{50 / packed.limit:.1g}",
-        data=write_json(data),
+        heat_map=draw_heat_map(picture, as_image=picture.scores.size > VECTOR_CELLS),
+        data=write_json(_data(attribution, picture, stored) | ({"heading": heading} if heading else {})),
     )
+
+
+def _data(attribution: Mapping[str, Any], picture: Picture, stored: _Stored) -> dict[str, Any]:
+    kept = {
+        "source": picture.boundary,
+        "prefix": len(picture.columns) - picture.boundary,
+        "target": len(picture.rows),
+    }
+    data: dict[str, Any] = {
+        side: {
+            "tokens": attribution[side]["tokens"][:count],
+            "word_ids": attribution[side]["word_ids"][:count],
+            "words": attribution[side]["words"],
+        }
+        for side, count in kept.items()
+    }
+    data |= {name: attribution[name][: kept["target"]] for name in ("probabilities", "ranks") if attribution.get(name)}
+    data |= {name: attribution[name] for name in ("links", "gold", "defaults") if attribution.get(name)}
+    return data | {
+        "method": attribution["method"],
+        "settings": dict(attribution["settings"]),
+        "axes": [axis._asdict() for axis in stored.axes],
+        "packed": asdict(pack(stored.scores)),
+        "notes": [*picture.notes, *stored.notes],
+    }
 
 
 def write_json(data: object) -> str:
@@ -140,19 +144,6 @@ def _store(picture: Picture, budget: int) -> _Stored:
     return _Stored(axes, scores, tuple(notes))
 
 
-def _choice(axis: Axis) -> str:
-    options = [(None, "mean"), *((position, str(position)) for position in range(axis.size))]
-    return (
-        f"<label>{escape(axis.name)} <select>"
-        + "".join(
-            f'<option value="{"" if position is None else position}"'
-            f"{' selected' if position == axis.chosen else ''}>{text}</option>"
-            for position, text in options
-        )
-        + "</select></label>"
-    )
-
-
 def _text_view(picture: Picture) -> str:
     """Write the source as running text, every token as strongly marked as it counts for the one output."""
     words = [
@@ -167,7 +158,11 @@ def _text_view(picture: Picture) -> str:
 
 def _heading(attribution: Mapping[str, Any]) -> str:
     texts = (clip(visible(" ".join(attribution[side]["words"])), HEADING_CELLS) for side in ("source", "target"))
-    return "<h2>{} → {}</h2>".format(*(f"<bdi>{escape(text)}</bdi>" for text in texts))
+    return " → ".join(texts)
+
+
+def _markup(text: str) -> str:
+    return f"<bdi>{escape(text)}</bdi>"
 
 
 @cache

@@ -78,8 +78,8 @@ def test_no_text_becomes_markup(source, target, method, setting, title):
     ]
     assert found.tags.count("title") <= plain.tags.count("title") + 2 * extra
     [data] = found.data()
-    assert data["columns"] == [visible(token) for token in source]
-    assert data["rows"] == [visible(token) for token in target]
+    assert data["source"]["tokens"] == source
+    assert data["target"]["tokens"] == target
     assert visible(title) in found.texts
 
 
@@ -94,7 +94,7 @@ def test_dangerous_texts_are_shown():
 def test_json_cannot_end_its_script_block():
     page = render_page([build(EVIL, ["x"])], "t")
     block = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL).group(1)
-    assert json.loads(block)["columns"] == [visible(token) for token in EVIL]
+    assert json.loads(block)["source"]["tokens"] == EVIL
     assert not set(block) & set("<>&\u2028\u2029")
     assert block.isascii()
 
@@ -116,21 +116,19 @@ def test_a_page_is_the_same_every_time_and_fragments_never_share_an_id():
 
 def test_the_data_gives_the_scores_back():
     [data] = Reader(render_page([cat()], "t")).data()
-    scores, _ = unpack(Packed(data["limit"], data["tops"], data["values"]), (4, 5))
+    scores, _ = unpack(Packed(**data["packed"]), (4, 5))
     np.testing.assert_allclose(scores, cat()["scores"], atol=2e-5)
 
 
 def test_method_settings_and_selection_are_shown():
     attribution = build("ab", "xy", axes={"layer": 3, "head": 2}, method="attention", settings={"side": "cross"})
     found = Reader(render_fragment(attribution, at={"layer": 1}))
-    for text in ("attention", "side", " cross", "layer 1, mean over head"):
+    for text in ("attention", "side cross", "layer 1, mean over head"):
         assert text in found.texts
-    assert found.tags.count("select") == 2
     assert [(axis["name"], axis["size"], axis["chosen"]) for axis in found.data()[0]["axes"]] == [
         ("layer", 3, 1),
         ("head", 2, None),
     ]
-    assert '<option value="1" selected>' in render_fragment(attribution, at={"layer": 1})
 
 
 def test_one_output_is_drawn_as_marked_text():
@@ -142,7 +140,7 @@ def test_one_output_is_drawn_as_marked_text():
 
 
 def test_several_pictures_have_headings():
-    assert "<h2><bdi>▁The ▁cat ▁sleep s</bdi> → <bdi>▁El ▁gato ▁duerme</bdi></h2>" in render_page([cat()] * 2, "t")
+    assert "<h2><bdi>▁The ▁cat ▁sleep s → ▁El ▁gato ▁duerme</bdi></h2>" in render_page([cat()] * 2, "t")
     assert "<h2>" not in render_page([cat()], "t")
 
 
@@ -166,8 +164,7 @@ def test_a_long_input_with_many_heads_stays_small():
     attribution = long_attribution({"layer": 6, "head": 8}, 300)  # 4.3 million scores that no compression helps
     page = render_page([attribution], "t")
     assert len(page) < 1.4 * 6 * 8 * 300 * 300 + 1_000_000
-    assert Reader(page).data()[0]["limit"] == 127
-    assert "within 0.4 % of that score" in page
+    assert Reader(page).data()[0]["packed"]["limit"] == 127
     fragment = render_fragment(attribution)
     assert len(fragment) < 3_000_000
     assert "To keep this small, it holds only the mean over the 8 positions of head." in fragment
@@ -189,7 +186,7 @@ def test_many_pictures_share_the_room_of_a_page(monkeypatch):
     monkeypatch.setattr(html, "PAGE_CELLS", 100)
     attribution = build("abcd", "xy", axes={"layer": 8})  # 64 scores
     assert "To keep this small" not in render_page([attribution], "t")
-    assert render_page([attribution] * 2, "t").count("the mean over the 8 positions of layer") == 2
+    assert render_page([attribution] * 2, "t").count('note">To keep this small, it holds only the mean') == 2
 
 
 def test_tables_stand_above_the_pictures_and_are_escaped():
