@@ -3,13 +3,34 @@
 import difflib
 from collections.abc import Iterable
 
+LONGEST_MESSAGE, KEPT_AT_THE_END = 300, 120
+
 
 class SightlineError(Exception):
     """The base of every error that Sightline raises on purpose."""
 
 
 class InputError(SightlineError):
-    """The user's mistake: one sentence that names what is wrong and what to do."""
+    """The user's mistake: one sentence that names what is wrong and what to do, on one line and not too long."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+def one_line(message: str) -> str:
+    """Escape what a terminal would obey, and cut the middle out of a long message: its ends say where and what to do.
+
+    >>> one_line("line 1: '\\x1b[31m' is no word")
+    "line 1: '\\\\x1b[31m' is no word"
+    """
+    if len(message) > LONGEST_MESSAGE:
+        message = message[:LONGEST_MESSAGE] + message[-LONGEST_MESSAGE:]  # escaping makes it longer still
+    message = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in message
+    )
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    return message[: LONGEST_MESSAGE - KEPT_AT_THE_END - 5] + " ... " + message[-KEPT_AT_THE_END:]
 
 
 def unknown_name(what: str, name: str, valid: Iterable[str]) -> InputError:

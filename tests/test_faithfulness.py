@@ -14,7 +14,7 @@ import zoo
 from typer.testing import CliRunner
 
 import sightline
-from sightline.cli import app
+from sightline.cli.app import app
 from sightline.errors import InputError
 from sightline.faithfulness import FRACTIONS, measure_faithfulness
 from sightline.models.loaded import LoadedModel

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sightline.cli import COMMANDS
+from sightline.cli.app import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,5 @@
+"""`python -m sightline.cli`: the command line without its script."""
+
+from sightline.cli import main
+
+main()
