@@ -11,14 +11,22 @@ import pytest
 
 import sightline
 from sightline.cli import main
-from sightline.data.gold import REGISTERS, gold_files, read_gold
+from sightline.data.gold import ALL_REGISTERS, LONGER_REGISTERS, REGISTERS, gold_files, read_gold
 from sightline.errors import InputError
 
-LEFT_OUT_ON_PURPOSE = {"y"}
-MARKS = set(".,?!¿¡")
+LEFT_OUT_ON_PURPOSE = {
+    "everyday": {"y"},
+    "encyclopaedic": set(),
+    "encyclopaedic2": {",", "es"},
+    "parliamentary": {","},
+}
+LENGTHS = dict.fromkeys(REGISTERS, (5, 25)) | dict.fromkeys(LONGER_REGISTERS, (13, 32))
+MARKS = set('.,;:?!¿¡%"«»')
+SAME_MARK = {'"': "«»"}
+ALL_PAIRS = read_gold(*ALL_REGISTERS)
 
 
-def test_both_registers_have_their_pairs() -> None:
+def test_the_first_registers_are_those_without_a_name() -> None:
     pairs = read_gold()
     assert Counter(pair.register for pair in pairs) == {"everyday": 33, "encyclopaedic": 33}
     assert len({pair.source for pair in pairs}) == len(pairs)
@@ -27,29 +35,45 @@ def test_both_registers_have_their_pairs() -> None:
         read_gold("everday")
 
 
-@pytest.mark.parametrize("pair", read_gold(), ids=lambda pair: pair.source[:20])
+def test_the_longer_registers_have_their_pairs_and_links() -> None:
+    pairs = read_gold(*LONGER_REGISTERS)
+    assert Counter(pair.register for pair in pairs) == {"encyclopaedic2": 75, "parliamentary": 75}
+    for side in (lambda pair: pair.source, lambda pair: pair.target):
+        assert len({side(pair) for pair in ALL_PAIRS}) == len(ALL_PAIRS)
+    sure, possible = Counter(), Counter()
+    for pair in pairs:
+        sure[pair.register] += len(pair.alignment.links)
+        possible[pair.register] += len(pair.alignment.possible - pair.alignment.links)
+    assert sure == {"encyclopaedic2": 1477, "parliamentary": 1397}
+    assert possible == {"encyclopaedic2": 387, "parliamentary": 486}
+
+
+@pytest.mark.parametrize("pair", ALL_PAIRS, ids=lambda pair: pair.source[:20])
 def test_every_word_is_linked_or_left_out_on_purpose(pair) -> None:
     source, target = pair.source.split(), pair.target.split()
     links = pair.alignment.possible  # the sure ones included
-    assert 5 <= len(source) <= 25
+    shortest, longest = LENGTHS[pair.register]
+    assert shortest <= len(source) <= longest
     assert pair.alignment.links <= links
     assert len(pair.alignment.links) >= 0.5 * min(len(source), len(target))
     for side, words in enumerate((source, target)):
         linked = {link[side] for link in links}
         assert linked <= set(range(len(words)))
-        assert {word for number, word in enumerate(words) if number not in linked} <= LEFT_OUT_ON_PURPOSE
-    for i, j in pair.alignment.links:  # a mark is never sure with a word
-        assert (source[i] in MARKS) == (target[j] in MARKS)
+        left_out = {word for number, word in enumerate(words) if number not in linked}
+        assert left_out <= LEFT_OUT_ON_PURPOSE[pair.register]
+    for i, j in pair.alignment.links:  # a mark is never sure with a word, nor with another mark
+        if source[i] in MARKS or target[j] in MARKS:
+            assert target[j] in SAME_MARK.get(source[i], source[i])
         if source[i].isdigit() and target[j].isdigit():
             assert source[i] == target[j]
 
 
 def test_files_are_tokenised_and_each_link_is_given_once() -> None:
-    for register in REGISTERS:
+    for register in ALL_REGISTERS:
         *texts, links = gold_files(register)
         for text in texts:
             for word in text.read_text(encoding="utf-8").split():
-                assert word in MARKS or (not set(word) & set("?!¿¡") and not word.endswith((".", ",")))
+                assert word in MARKS or (not set(word) & set('?!¿¡;:%"«»') and not word.endswith((".", ",")))
         for line in links.read_text(encoding="utf-8").splitlines():
             pairs = [tuple(link.replace("p", "-").split("-")) for link in line.split()]
             assert len(pairs) == len(set(pairs))
