@@ -44,8 +44,8 @@ def test_the_longer_registers_have_their_pairs_and_links() -> None:
     for pair in pairs:
         sure[pair.register] += len(pair.alignment.links)
         possible[pair.register] += len(pair.alignment.possible - pair.alignment.links)
-    assert sure == {"encyclopaedic2": 1477, "parliamentary": 1397}
-    assert possible == {"encyclopaedic2": 387, "parliamentary": 486}
+    assert sure == {"encyclopaedic2": 1477, "parliamentary": 1398}
+    assert possible == {"encyclopaedic2": 387, "parliamentary": 485}
 
 
 @pytest.mark.parametrize("pair", ALL_PAIRS, ids=lambda pair: pair.source[:20])
