@@ -41,6 +41,7 @@ from sightline.alignment.links import Alignment
 from sightline.alignment.symmetrization import DEFAULT_RULE, symmetrize_all
 from sightline.compilation import njit
 from sightline.errors import InputError, unknown_name
+from sightline.forking import begin_threads
 
 INITIAL_TENSION = 4.0
 DIAGONAL_NULL = 0.08
@@ -218,6 +219,7 @@ def _train(
 
     Memory: 8 bytes for each pair of words that ever met, 24 for each source and 24 for each target word of the text.
     """
+    begin_threads("A statistical aligner")
     target, vocabulary = bitext.target, len(bitext.target.vocabulary)
     occurrences = find_occurrences(bitext)
     shares = share_work(bitext, occurrences)

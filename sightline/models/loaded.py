@@ -23,6 +23,7 @@ from sightline.attend.calibration import NAME as CALIBRATION
 from sightline.attend.calibration import Calibration
 from sightline.attribution import Tokens
 from sightline.errors import InputError
+from sightline.forking import begin_threads
 from sightline.models.adapter import save_calibration
 from sightline.models.directions import languages_both_ways, other_direction
 from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
@@ -135,6 +136,8 @@ class LoadedModel:
 
     def batch(self, examples: Sequence[Example]) -> Batch:
         """Pad examples into one batch on the model's device."""
+        if torch.get_num_threads() > 1:
+            begin_threads("A model")
         if self.task == "classify" and len(examples) > 1 and self.module.config.pad_token_id is None:
             raise InputError(
                 f"{type(self.module).__name__} has no padding token, so it takes one text at a time: "
