@@ -83,6 +83,25 @@ def read_json(path: FilePath, fields: Mapping[str, Any], remedy: str) -> dict[st
         raise InputError(f"{path} is damaged: {error}. {remedy}") from None
 
 
+def read_json_lines(path: FilePath, fields: Mapping[str, Any], remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each line of a file that a process appends objects to, and the object, checked as `read_json` does.
+
+    A last line without its end was cut off by a crash: it is left out.
+    """
+    try:
+        lines = Path(path).read_bytes().split(b"\n")[:-1]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {_reason(error)}. {remedy}") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode()
+            yield text, check_fields(parse_json(text), fields)
+        except UnicodeDecodeError:
+            raise InputError(f"{path}, line {number} is damaged: it is not UTF-8. {remedy}") from None
+        except ValueError as error:
+            raise InputError(f"{path}, line {number} is damaged: {error}. {remedy}") from None
+
+
 def parse_json(text: str) -> Any:
     """Parse JSON from outside; a ValueError says what is odd: cut off, nested too deeply, a huge number, half a letter.
 
@@ -164,12 +183,27 @@ def check_writable(path: FilePath) -> None:
     if place is None:
         return
     with _explained_errors(path):
-        descriptor, probe = _create(place)
-        try:
-            os.write(descriptor, b"\n")  # a full disk still makes empty files
-        finally:
-            os.close(descriptor)
-            _remove(probe)
+        _try_writing(place)
+
+
+def check_folder_writable(folder: FilePath) -> None:
+    """Raise an InputError if files cannot be written into a folder, which need not exist yet; change nothing."""
+    place = Path(os.path.realpath(folder))
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise InputError(f"{folder} cannot be written: {place} is not a folder.")
+    with _explained_errors(folder):
+        _try_writing(place / "file")
+
+
+def _try_writing(place: Path) -> None:
+    descriptor, probe = _create(place)
+    try:
+        os.write(descriptor, b"\n")  # a full disk still makes empty files
+    finally:
+        os.close(descriptor)
+        _remove(probe)
 
 
 def write_text(path: FilePath, text: str) -> None:
@@ -293,7 +327,7 @@ def _staged(place: Path) -> Iterator[Path]:
     try:
         yield unfinished
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _remove_folder(unfinished)
 
 
 def _find_place(path: FilePath) -> Path | None:
@@ -396,7 +430,7 @@ def _exchange(unfinished: Path, place: Path) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         finally:
-            shutil.rmtree(old, ignore_errors=True)
+            _remove_folder(old)
     raise OSError(errno.EEXIST, "another process keeps writing there")
 
 
@@ -422,6 +456,11 @@ def _sync_folder(folder: Path) -> None:
 def _remove(path: Path) -> None:
     with suppress(OSError):  # whatever happened first is what the user should hear
         path.unlink()
+
+
+def _remove_folder(path: Path) -> None:
+    if path.exists():
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _cannot_write(path: FilePath, error: OSError) -> InputError:

@@ -1,6 +1,6 @@
 """Running a study step by step: every finished step is kept, and a stopped study goes on where it was.
 
-OUT/steps/NAME.json          a finished step's data, with its seconds
+OUT/steps/NAME.json          a finished step's data, with its seconds and a checksum
 OUT/steps/NAME/PART.json     the finished parts of a step that keeps some (`work.keep`)
 OUT/settings.json            the settings that the folder was begun with: others are refused, never mixed
 OUT/study.json, .md, .html   the report: claims with verdicts, tables, plots, settings, versions
@@ -9,6 +9,7 @@ OUT/study.json, .md, .html   the report: claims with verdicts, tables, plots, se
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import re
 import time
@@ -21,10 +22,10 @@ from rich.console import Console
 
 from sightline.data.corpora import data_folder
 from sightline.errors import InputError, unknown_name
+from sightline.files import check_folder_writable, parse_json, read_json, write_json, write_text
 from sightline.provenance import provenance
 from sightline.studies import find_study
 from sightline.studies.study import Claim, Figures, Results, Step, Study, Table, Verdict
-from sightline.training.checkpoints import write_text
 from sightline.training.journal import duration
 from sightline.view.report import render_report_markdown, render_report_page
 
@@ -82,7 +83,7 @@ def run_study(
     if missing:
         return StudyResult(folder, {"missing": missing})
     document = _report(study, preset, settings, found, results, seconds)
-    write_text(folder / "study.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / "study.json", document)
     write_text(folder / "study.md", render_report_markdown(document))
     write_text(folder / "study.html", render_report_page(document))
     return StudyResult(folder, document)
@@ -103,7 +104,8 @@ def _begin(folder: Path, begun_with: dict[str, Any]) -> None:
     """Make the folder of a study, or check that it was begun with these settings."""
     path = folder / SETTINGS
     if path.exists():
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        remedy = "Restore it from a copy, or choose another folder with -o."
+        stored = read_json(path, {"study": str, "settings": dict}, remedy)
         if stored != begun_with:
             raise InputError(
                 f"{folder} holds the study {stored['study']} with {_difference(stored, begun_with)}: choose another "
@@ -112,8 +114,9 @@ def _begin(folder: Path, begun_with: dict[str, Any]) -> None:
         return
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is not empty and holds no study: choose another folder with -o.")
+    check_folder_writable(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(begun_with, indent=2, ensure_ascii=False) + "\n")
+    write_json(path, begun_with)
 
 
 def _difference(stored: dict[str, Any], wanted: dict[str, Any]) -> str:
@@ -174,7 +177,7 @@ def _finished(steps: Sequence[Step], folder: Path) -> tuple[_Results, dict[str, 
     for step in steps:
         path = _step_file(folder, step)
         if path.exists():
-            kept = _read(path.read_text(encoding="utf-8"))
+            kept = _read_kept(path)
             results[step.name], seconds[step.name] = kept["data"], kept["seconds"]
     return results, seconds
 
@@ -182,18 +185,25 @@ def _finished(steps: Sequence[Step], folder: Path) -> tuple[_Results, dict[str, 
 def _kept(path: Path, compute: Callable[[], Any], earlier: Callable[[], float] = lambda: 0.0) -> dict[str, Any]:
     """Give what a file keeps, or compute it and write the file, whole or not at all; with the seconds it took."""
     if path.exists():
-        return _read(path.read_text(encoding="utf-8"))
+        return _read_kept(path)
     begun = time.monotonic()
-    data = compute()
-    document = {"data": data, "seconds": time.monotonic() - begun + earlier()}
+    data = _plain(compute())  # as it will be read again: no difference between a first and a second time
+    kept = {"data": data, "seconds": time.monotonic() - begun + earlier(), "checksum": _checksum(data)}
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document, ensure_ascii=False)
-    write_text(path, text)
-    return _read(text)  # as it will be read again: no difference between a first and a second time
+    write_text(path, json.dumps(kept, ensure_ascii=False))
+    return kept
 
 
-def _read(text: str) -> Any:
-    return json.loads(text, parse_constant=lambda _: None)  # what is undefined (NaN) is an empty cell
+def _read_kept(path: Path) -> dict[str, Any]:
+    remedy = "Remove it, and what it kept is computed again."
+    kept = read_json(path, {"data": Any, "seconds": float, "checksum": str}, remedy)
+    if kept["checksum"] != _checksum(kept["data"]):
+        raise InputError(f"{path} is damaged: its data do not have their checksum. {remedy}")
+    return kept
+
+
+def _checksum(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 def _file_name(name: str) -> str:
@@ -202,7 +212,8 @@ def _file_name(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return _read(json.dumps(value))
+    """Return a value as JSON gives it back; what is undefined (NaN) is an empty cell."""
+    return parse_json(json.dumps(value))
 
 
 def _report(

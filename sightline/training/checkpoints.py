@@ -8,14 +8,14 @@ to go on exactly. It is written beside its place, forced to the disk, and rename
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
+import hashlib
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 from safetensors import SafetensorError
@@ -24,11 +24,14 @@ from torch import Tensor
 
 from sightline.attend.calibration import GAMMA
 from sightline.errors import InputError
+from sightline.files import WRITING, read_json, read_lines, write_json, write_text, writing_folder
 from sightline.models.adapter import WEIGHTS as CALIBRATION
 
-PREFIX = "step-"
-WRITING = ".writing"
+NAME = re.compile(r"step-(\d{7,})")
 WEIGHTS, OPTIMIZER, POSITION = "model.safetensors", "optimizer.pt", "position.json"
+SUMS = "SHA256SUMS"
+"""The checksums of a checkpoint's files, as `sha256sum` writes and checks them."""
+DAMAGED = "damaged-"
 
 
 @dataclass(frozen=True)
@@ -73,26 +76,67 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """List the steps of the complete checkpoints, from the first to the last."""
-        names = (path.name for path in self.folder.glob(f"{PREFIX}*"))
-        return sorted(int(name.removeprefix(PREFIX)) for name in names if not name.endswith(WRITING))
+        names = (NAME.fullmatch(path.name) for path in self.folder.glob("step-*"))
+        return sorted(int(name[1]) for name in names if name is not None)
 
     def path(self, step: int) -> Path:
-        return self.folder / f"{PREFIX}{step:07d}"
+        return self.folder / f"step-{step:07d}"
 
     def save(self, position: Position, save_model: Callable[[Path], None], optimizer_state: dict[str, Any]) -> None:
         """Write a checkpoint, then remove those that are no longer kept."""
-
-        def write(folder: Path) -> None:
+        with (
+            explained_write_errors(self.folder.parent, self),
+            writing_folder(self.path(position.step)) as folder,
+        ):
             save_model(folder)
             torch.save(optimizer_state, folder / OPTIMIZER)
-            (folder / POSITION).write_text(json.dumps(dataclasses.asdict(position)), encoding="utf-8")
-
-        with explained_write_errors(self.folder.parent, self):
-            write_folder(self.path(position.step), write)
+            write_json(folder / POSITION, dataclasses.asdict(position))
+            sums = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
+            write_text(folder / SUMS, "".join(f"{digest}  {name}\n" for name, digest in sums.items()))
         for step in self.steps():
             if step not in (*self.last(self.keep), position.best_step):
                 # Renamed first: what is left after a crash must not pass for a checkpoint.
                 shutil.rmtree(self.path(step).rename(self.folder / f"{step}{WRITING}"))
+
+    def find_damage(self, step: int) -> str | None:
+        """Return what is wrong with a checkpoint; None if it can be loaded whole."""
+        folder = self.path(step)
+        try:
+            self.position(step)
+            if (folder / SUMS).exists():
+                sums = {
+                    name: digest for digest, _, name in (line.partition("  ") for line in read_lines(folder / SUMS))
+                }
+                for name in {WEIGHTS, OPTIMIZER, POSITION, *sums}:
+                    if name not in sums or _checksum(folder / name) != sums[name]:
+                        return f"{name} does not have its checksum"
+            else:  # of an earlier version
+                self.weights([step])
+                self.optimizer_state(step)
+        except (InputError, OSError, SafetensorError) as error:
+            return str(error).splitlines()[0].rstrip(".")
+        except Exception as error:  # torch raises errors of many kinds for a damaged file
+            return f"{OPTIMIZER} cannot be read ({type(error).__name__})"
+        return None
+
+    def put_damaged_aside(self) -> list[str]:
+        """Rename the newest checkpoints until one can be loaded whole; return a sentence for each, to be shown."""
+        sentences: list[str] = []
+        for step in reversed(self.steps()):
+            damage = self.find_damage(step)
+            if damage is None:
+                return sentences
+            aside = self.folder / f"{DAMAGED}{self.path(step).name}"
+            if aside.exists():
+                shutil.rmtree(aside)
+            self.path(step).rename(aside)
+            sentences.append(f"The checkpoint of step {step:,} is damaged ({damage}) and was renamed to {aside}.")
+        if sentences:
+            raise InputError(
+                f"No checkpoint in {self.folder} can be loaded whole. {sentences[-1]} Restore one from a copy under "
+                "its old name, or train into another folder."
+            )
+        return sentences
 
     def last(self, count: int) -> list[int]:
         """List the last steps that belong to the run's own rhythm, and the very last."""
@@ -101,7 +145,11 @@ class Checkpoints:
 
     def position(self, step: int) -> Position:
         """Read how far a checkpoint is."""
-        return Position(**json.loads((self.path(step) / POSITION).read_text(encoding="utf-8")))
+        fields = get_type_hints(Position)
+        stored = read_json(self.path(step) / POSITION, fields, "Remove this checkpoint.")
+        if stored["step"] != step or not stored.keys() <= fields.keys():
+            raise InputError(f"{self.path(step) / POSITION} is not that of step {step}. Remove this checkpoint.")
+        return Position(**stored)
 
     def optimizer_state(self, step: int) -> dict[str, Any]:
         """Read the optimiser's state."""
@@ -133,53 +181,9 @@ def load_weights(model: Any, weights: dict[str, Tensor]) -> None:
         raise InputError(f"The checkpoint has weights that the model lacks: {', '.join(unexpected)}.")
 
 
-def write_folder(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a folder, which gets its name only when it is complete and on the disk."""
-    unfinished = path.with_name(path.name + WRITING)
-    if unfinished.exists():
-        shutil.rmtree(unfinished)
-    unfinished.mkdir(parents=True)
-    try:
-        write(unfinished)
-        for file in unfinished.iterdir():
-            _force_to_disk(file)
-        _force_to_disk(unfinished)
-        unfinished.rename(path)
-        _force_to_disk(path.parent)
-    except Exception:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-
-
-def publish(write: Callable[[Path], None], output: Path, last: str) -> None:
-    """Let `write` make some files and put them into a folder in use, the one named `last` at the end."""
-    staged = output / "staged"
-    if staged.exists():
-        shutil.rmtree(staged)
-    write_folder(staged, write)
-    for file in sorted(staged.iterdir(), key=lambda file: file.name == last):
-        file.replace(output / file.name)
-    staged.rmdir()
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a small file so that it is either the old one or the new one."""
-    unfinished = path.with_name(path.name + WRITING)
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        _force_to_disk(unfinished)
-        unfinished.replace(path)
-    except Exception:
-        unfinished.unlink(missing_ok=True)
-        raise
-
-
-def _force_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -187,10 +191,13 @@ def explained_write_errors(output: Path, checkpoints: Checkpoints) -> Iterator[N
     """Turn a failure to write (a full disk, a missing right) into a sentence that says what is safe."""
     try:
         yield
-    except (OSError, SafetensorError, RuntimeError) as error:  # torch.save raises a RuntimeError on a full disk
+    except (InputError, OSError, SafetensorError, RuntimeError) as error:  # torch.save raises a RuntimeError
         steps = checkpoints.steps()
         safe = f"The checkpoint of step {steps[-1]} is complete" if steps else "There is no checkpoint yet"
+        what = str(error).splitlines()[0].rstrip(".")
+        if not isinstance(error, InputError):
+            what = f"{output} cannot be written: {what}"
         raise InputError(
-            f"{output} cannot be written: {str(error).splitlines()[0]}. {safe}; make room (or give the right to "
+            f"{what}. {safe}; make room (or give the right to "
             "write) and start the same training again: it goes on from there."
         ) from error

@@ -5,7 +5,6 @@ The record is the file that `AttentionRecorder` writes, in `sightline.training.t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -14,6 +13,7 @@ from string import Template
 from typing import Any
 
 from sightline.errors import InputError
+from sightline.files import read_json_lines
 from sightline.view.plots import draw_plot
 
 Record = Sequence[Mapping[str, Any]]
@@ -25,11 +25,25 @@ def read_record(path: str | Path) -> list[dict[str, Any]]:
     """Read what a recorder wrote, step by step; a last line that was cut off is left out."""
     if not Path(path).is_file():
         raise InputError(f"There is no record {path}: an AttentionRecorder writes it while a model is trained.")
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    record = [json.loads(line) for line in lines if line.endswith("}")]
+    remedy = "An AttentionRecorder writes it: record the run again."
+    record = [step for _, step in read_json_lines(path, {"step": int, "entropy": list}, remedy)]
     if not record:
         raise InputError(f"The record {path} has no step yet.")
+    for number, step in enumerate(record, start=1):
+        if not _is_like(step, record[0]):
+            raise InputError(f"{path}, line {number} is damaged: its figures are not those of line 1. {remedy}")
     return record
+
+
+def _is_like(step: Mapping[str, Any], first: Mapping[str, Any]) -> bool:
+    """Return whether a step has the same figures as the first, each with a number, or None, for every layer."""
+    return step.keys() == first.keys() and all(
+        isinstance(values, list)
+        and len(values) == len(first["entropy"])
+        and all(isinstance(value, int | float | None) for value in values)
+        for name, values in step.items()
+        if name != "step"
+    )
 
 
 def forming_step(record: Record, layer: int = -1) -> int | None:
@@ -38,12 +52,14 @@ def forming_step(record: Record, layer: int = -1) -> int | None:
     By default of the last layer. Entropy alone cannot tell attention that forms from attention that collapses on one
     position: look at its agreement beside chance, too.
     """
-    entropies = [step["entropy"][layer] for step in record]
-    fall = entropies[0] - min(entropies)
+    entropies = {step["step"]: step["entropy"][layer] for step in record if step["entropy"][layer] is not None}
+    if not entropies:
+        return None
+    first = next(iter(entropies.values()))
+    fall = first - min(entropies.values())
     if fall <= 0:
         return None
-    bound = entropies[0] - FORMED * fall
-    return next(step["step"] for step, entropy in zip(record, entropies, strict=True) if entropy <= bound)
+    return next(step for step, entropy in entropies.items() if entropy <= first - FORMED * fall)
 
 
 def plot_record(record: Record) -> list[dict[str, Any]]:

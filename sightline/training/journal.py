@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from sightline.training.checkpoints import write_text
+from sightline.files import append_line, read_json_lines, write_text
 
 LOG = "log.jsonl"
 
@@ -22,8 +22,8 @@ class Journal:
         """Go on after `step`: what an interrupted run wrote behind its last checkpoint is happening again."""
         self.path = output / LOG
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-        kept = [line for line in _complete_lines(self.path) if json.loads(line)["step"] <= step]
-        write_text(self.path, "".join(f"{line}\n" for line in kept))
+        lines = self._lines() if self.path.exists() else ()
+        write_text(self.path, "".join(f"{line}\n" for line, figures in lines if figures["step"] <= step))
         self.board = _board(output, step)
 
     def say(self, text: str) -> None:
@@ -32,8 +32,7 @@ class Journal:
 
     def record(self, kind: str, step: int, figures: Mapping[str, Any]) -> None:
         """Write down figures of a step."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"kind": kind, "step": step, **figures}, ensure_ascii=False) + "\n")
+        append_line(self.path, json.dumps({"kind": kind, "step": step, **figures}, ensure_ascii=False))
         if self.board is not None:
             for name, value in figures.items():
                 if isinstance(value, int | float):
@@ -42,14 +41,11 @@ class Journal:
 
     def records(self, kind: str) -> list[dict[str, Any]]:
         """Return what was written down of a kind, from the beginning of the run."""
-        return [record for record in map(json.loads, _complete_lines(self.path)) if record["kind"] == kind]
+        return [record for _, record in self._lines() if record["kind"] == kind]
 
-
-def _complete_lines(path: Path) -> list[str]:
-    """Read the lines of a log, without a last one that a crash cut off."""
-    if not path.exists():
-        return []
-    return path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+    def _lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        remedy = "Remove it to go on; only what it recorded is lost."
+        return read_json_lines(self.path, {"kind": str, "step": int}, remedy)
 
 
 def _board(output: Path, step: int) -> Any:

@@ -9,25 +9,25 @@ number of processes changes nothing but the speed.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import torch
 from jaxtyping import Int
 
 from sightline.errors import InputError
+from sightline.files import check_fields, read_json, write_json, writing_into
 from sightline.models.loaded import LoadedModel
 from sightline.provenance import versions
 from sightline.training.batches import EncodedPairs, batches_from, epoch_batches
 from sightline.training.calibration import mask_names
-from sightline.training.checkpoints import Position, explained_write_errors, load_weights, publish, write_text
+from sightline.training.checkpoints import Position, explained_write_errors, load_weights
 from sightline.training.dead_masks import MaskWatch
 from sightline.training.evaluation import Measured
 from sightline.training.interruption import Interruption
@@ -293,15 +293,26 @@ def _finished_result(recipe: Recipe, output: Path) -> TrainingResult | None:
     path = output / RESULT
     if not path.exists():
         return None
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    remedy = "Remove it and start the same training again: it is measured again."
+    lists = ("masks", "warnings")
+    fields = get_type_hints(TrainingResult) | {"dev": dict, "test": dict | None}
+    fields = {name: wanted for name, wanted in fields.items() if name not in ("folder", *lists)}
+    stored = read_json(path, fields | {"recipe": dict}, remedy)
     if read_recipe(stored["recipe"]).to_dict() != recipe.to_dict():
         return None
-    names = {field.name for field in dataclasses.fields(TrainingResult)}
-    figures = {name: value for name, value in stored.items() if name in names}
-    test = figures["test"]
-    figures |= {"dev": Measured(**figures["dev"]), "test": None if test is None else Measured(**test)}
-    figures |= {name: tuple(stored.get(name, ())) for name in ("masks", "warnings")}
+    figures = {name: stored[name] for name in fields}
+    for role in ("dev", "test"):
+        figures[role] = figures[role] and _read_measured(path, figures[role], remedy)
+    figures |= {name: tuple(stored[name]) for name in lists if isinstance(stored.get(name), list)}
     return TrainingResult(folder=output, **figures)
+
+
+def _read_measured(path: Path, plain: dict[str, Any], remedy: str) -> Measured:
+    fields = get_type_hints(Measured) | {"bleu": dict}
+    try:
+        return Measured(**{name: check_fields(plain, fields)[name] for name in fields})
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: {error}. {remedy}") from None
 
 
 def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
@@ -325,9 +336,9 @@ def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
         figures = dataclasses.asdict(result)
         del figures["folder"]
         with explained_write_errors(run.output, run.checkpoints):
-            publish(run.save_model, run.output, last="config.json")
-            document = figures | {"recipe": run.recipe.to_dict(), "versions": versions()}
-            write_text(run.output / RESULT, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+            with writing_into(run.output, last="config.json") as folder:
+                run.save_model(folder)
+            write_json(run.output / RESULT, figures | {"recipe": run.recipe.to_dict(), "versions": versions()})
     run.accelerator.wait_for_everyone()
     run.say(f"The model is in {run.output}.")
     return result
@@ -346,10 +357,13 @@ def _last_masks(run: Run) -> dict[str, tuple[Any, ...]]:
 
 def _choose_weights(run: Run, position: Position) -> str:
     """Put the mean of the last checkpoints into the model, or the best one if its loss is lower."""
-    last = run.checkpoints.last(run.recipe.training.average)
+    last = _without_damaged(run, run.checkpoints.last(run.recipe.training.average))
+    if not last:
+        raise InputError(f"No checkpoint in {run.checkpoints.folder} can be loaded whole: train into another folder.")
     choices = {f"mean of steps {', '.join(map(str, last))}" if len(last) > 1 else f"step {last[0]}": last}
-    if position.best_step and [position.best_step] != last:
-        choices[f"step {position.best_step}, the best"] = [position.best_step]
+    if position.best_step in run.checkpoints.steps() and [position.best_step] != last:
+        whole = _without_damaged(run, [position.best_step])
+        choices |= {f"step {position.best_step}, the best": whole} if whole else {}
     losses = {}
     for name, steps in choices.items():
         load_weights(run.model, run.checkpoints.weights(steps))
@@ -358,6 +372,18 @@ def _choose_weights(run: Run, position: Position) -> str:
     best = min(losses, key=losses.__getitem__)
     load_weights(run.model, run.checkpoints.weights(choices[best]))
     return best
+
+
+def _without_damaged(run: Run, steps: Sequence[int]) -> list[int]:
+    """Return the checkpoints that can be loaded whole, and say which cannot."""
+    whole = []
+    for step in steps:
+        damage = run.checkpoints.find_damage(step)
+        if damage is None:
+            whole.append(step)
+        else:
+            run.say(f"The checkpoint of step {step:,} is damaged ({damage}): its weights are not used.")
+    return whole
 
 
 def _measure_fully(

@@ -16,12 +16,12 @@ import numpy as np
 from transformers import TrainerCallback
 
 from sightline.attribution import Attribution
+from sightline.files import append_line, read_json_lines, write_text
 from sightline.measures.agreement import agreement, random_agreement
 from sightline.measures.distributions import entropy, normalize
 from sightline.measures.rows import PerRow
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.training.checkpoints import write_text
 from sightline.verbs.explaining import explain
 
 
@@ -71,13 +71,12 @@ class AttentionRecorder:
 
     def _write(self, figures: dict[str, Any]) -> None:
         if not self._opened:  # what an interrupted run wrote behind its last checkpoint is happening again
-            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
-            kept = [line for line in lines if line.endswith("}") and json.loads(line)["step"] < figures["step"]]
+            remedy = "Record into another file, or remove this one."
+            lines = read_json_lines(self.path, {"step": int}, remedy) if self.path.exists() else ()
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(self.path, "".join(f"{line}\n" for line in kept))
+            write_text(self.path, "".join(f"{line}\n" for line, earlier in lines if earlier["step"] < figures["step"]))
             self._opened = True
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(figures) + "\n")
+        append_line(self.path, json.dumps(figures))
 
 
 def _mean_by_layer(values: Sequence[PerRow]) -> list[float]:

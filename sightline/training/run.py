@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from transformers import AutoTokenizer
 from transformers.utils import logging
 
 from sightline.errors import InputError
+from sightline.files import check_folder_writable, read_json, write_json, writing_into
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.training.adversaries import AdversarialObjective, load_base, transfer
@@ -28,8 +28,6 @@ from sightline.training.checkpoints import (
     Position,
     explained_write_errors,
     load_weights,
-    publish,
-    write_text,
 )
 from sightline.training.classification import (
     ClassificationObjective,
@@ -163,9 +161,10 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
     checkpoints = Checkpoints(output / "checkpoints", recipe.training.checkpoint_every, recipe.training.average)
     _check_folder(recipe, output, checkpoints)
     corpora = read_corpora(recipe.data, recipe.folder, recipe.seed)
+    damage: list[str] = []
     with accelerator.main_process_first():
         if accelerator.is_main_process:
-            _fill_folder(recipe, output, corpora, checkpoints)
+            damage = _fill_folder(recipe, output, corpora, checkpoints)
         tokenizer = AutoTokenizer.from_pretrained(output)
     encode = _encoder(recipe, corpora, tokenizer)
     train, train_pairs = encode(corpora.train)
@@ -207,7 +206,7 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
         position=position,
         journal=journal,
     )
-    _introduce(run, corpora, too_long=len(corpora.train) - len(train_pairs))
+    _introduce(run, corpora, too_long=len(corpora.train) - len(train_pairs), damage=damage)
     return run
 
 
@@ -262,8 +261,10 @@ def _check_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> Non
     path = output / RECIPE
     if output.exists() and not path.exists() and (not output.is_dir() or any(output.iterdir())):
         raise InputError(f"{output} is not empty and holds no training run: train into another folder.")
+    check_folder_writable(output)
     if checkpoints.steps():
-        stored = read_recipe(json.loads(path.read_text(encoding="utf-8")))  # with keys that are newer
+        remedy = "Restore it from a copy, or train into another folder."
+        stored = read_recipe(read_json(path, {}, remedy))  # with keys that are newer
         for key, (there, here) in _differences(stored.to_dict(), recipe.to_dict()).items():
             if not key.startswith(MAY_CHANGE):
                 raise InputError(
@@ -304,17 +305,20 @@ def _differences(there: Any, here: Any, key: str = "") -> dict[str, tuple[Any, A
     return found
 
 
-def _fill_folder(recipe: Recipe, output: Path, corpora: Corpora, checkpoints: Checkpoints) -> None:
-    """Write the recipe and, unless a run goes on with it, the tokenizer."""
+def _fill_folder(recipe: Recipe, output: Path, corpora: Corpora, checkpoints: Checkpoints) -> list[str]:
+    """Write the recipe and, unless a run goes on with it, the tokenizer; return what is to be said of damage."""
+    damage = checkpoints.put_damaged_aside()
     tokenizer = None
     if not checkpoints.steps():
         tokenizer = _build_tokenizer(recipe, corpora)
     with explained_write_errors(output, checkpoints):
         checkpoints.folder.mkdir(parents=True, exist_ok=True)
         checkpoints.clear_unfinished()
-        write_text(output / RECIPE, json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        write_json(output / RECIPE, recipe.to_dict())
         if tokenizer is not None:
-            publish(tokenizer.save_pretrained, output, last="tokenizer_config.json")
+            with writing_into(output, last="tokenizer_config.json") as folder:
+                tokenizer.save_pretrained(folder)
+    return damage
 
 
 def _build_tokenizer(recipe: Recipe, corpora: Corpora) -> Any:
@@ -334,7 +338,7 @@ def _build_tokenizer(recipe: Recipe, corpora: Corpora) -> Any:
     return train_tokenizer(texts, size, max_length, recipe.data.languages if recipe.data.bidirectional else ())
 
 
-def _introduce(run: Run, corpora: Corpora, too_long: int) -> None:
+def _introduce(run: Run, corpora: Corpora, too_long: int, damage: Sequence[str]) -> None:
     """Say what is about to be trained, on what."""
     parameters = sum(parameter.numel() for parameter in run.trained_parameters)
     left_out = f", {too_long:,} with more than {run.recipe.model.max_positions} pieces" if too_long else ""
@@ -343,6 +347,8 @@ def _introduce(run: Run, corpora: Corpora, too_long: int) -> None:
         f"{run.recipe.architecture} of {parameters:,} parameters, {len(run.tokenizer):,} pieces, "
         f"{run.accelerator.num_processes} x {run.accelerator.device.type}, {run.accelerator.mixed_precision}"
     )
+    for sentence in damage:
+        run.say(sentence)
     if run.position.step:
         run.say(f"Going on after step {run.position.step:,}.")
     else:

@@ -137,6 +137,45 @@ def test_other_settings_do_not_mix(tmp_path: Path) -> None:
         run_study(Toy().study(), "standard", output=tmp_path, quiet=True)
 
 
+def _change(**fields: Any) -> Any:
+    return lambda data: json.dumps(json.loads(data) | fields).encode()
+
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "cut off": lambda data: data[: len(data) // 2],
+    "zeros": lambda data: bytes(len(data)),
+    "not UTF-8": lambda data: b"\xff" + data,
+    "null": lambda data: b"null",
+    "a list": lambda data: b"[" + data + b"]",
+    "a number": lambda data: b"7",
+    "no fields": lambda data: b"{}",
+    "wrong types": _change(data=[1], seconds="a minute", study=1, settings=None),
+    "huge numbers": lambda data: b'{"data": 1' + b"0" * 400 + b', "seconds": 1e999}',
+    "depth": lambda data: b'{"data": ' + b"[" * 10_000 + b"]" * 10_000 + b"}",
+    "half a letter": _change(data="\ud800", study="\ud800"),
+    "other data": _change(data={"x": 1}, settings={"x": 1}),
+}
+
+
+@pytest.mark.parametrize("name", ["settings.json", "steps/first.json", "steps/first/part-1.json", "steps/second.json"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_files_are_one_sentence(tmp_path: Path, name: str, damage: str) -> None:
+    if "part" in name:
+        with pytest.raises(KeyboardInterrupt):
+            run_study(Toy(stop_at="part 2").study(), "quick", output=tmp_path, quiet=True)
+    else:
+        run_study(Toy().study(), "quick", output=tmp_path, quiet=True)
+    path = tmp_path / name
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    with pytest.raises(InputError, match=r"^[^\n]{1,500}\.$") as caught:
+        run_study(Toy().study(), "quick", output=tmp_path, quiet=True)
+    assert str(path) in str(caught.value) or name == "settings.json"
+    path.unlink()
+    if name != "settings.json":
+        assert run_study(Toy().study(), "quick", output=tmp_path, quiet=True).claims[0]["verdict"] == "holds"
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear Sir")
     with pytest.raises(InputError, match="holds no study"):

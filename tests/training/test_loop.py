@@ -16,9 +16,9 @@ import torch
 from training.tiny import LANGUAGE, recipe, same_weights, weights
 
 import sightline
+from sightline import files
 from sightline.data.language import GeneratedLanguage, LanguageSettings
 from sightline.errors import InputError
-from sightline.training import checkpoints as checkpoints_module
 from sightline.training import train
 from sightline.training.loop import compute_gradients
 from sightline.training.recipe import read_recipe
@@ -193,20 +193,69 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(tm
 def test_a_full_disk_is_explained_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "run"
     with monkeypatch.context() as patch:
-        force = checkpoints_module._force_to_disk
+        force = files._force_to_disk
 
         def full(path: Path) -> None:
             if "step-0000008" in str(path):
                 raise OSError(errno.ENOSPC, "No space left on device", str(path))
             force(path)
 
-        patch.setattr(checkpoints_module, "_force_to_disk", full)
+        patch.setattr(files, "_force_to_disk", full)
         with pytest.raises(InputError, match=r"No space left on device.*The checkpoint of step 4 is complete"):
             train(recipe(**DROPOUT), output=output, quiet=True)
     assert [path.name for path in (output / "checkpoints").iterdir()] == ["step-0000004"]
     steps: list[int] = []
     train(recipe(**DROPOUT), output=output, quiet=True, callbacks=[lambda step, model: steps.append(step)])
     assert steps[0] == 5
+
+
+def test_a_damaged_checkpoint_is_passed_by_and_the_run_ends_the_same(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, steps = tmp_path / "run", []
+
+    def stop(step: int, model: Any) -> None:
+        if step == 10:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train(recipe(**DROPOUT), output=output, quiet=True, callbacks=[stop])
+    damaged = output / "checkpoints" / "step-0000008" / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    train(recipe(**DROPOUT), output=output, callbacks=[lambda step, model: steps.append(step)])
+    shown = capsys.readouterr().err
+    assert "The checkpoint of step 8 is damaged (model.safetensors does not have its checksum)" in shown
+    assert "Going on after step 4" in shown
+    assert steps[0] == 5
+    assert same_weights(output, whole)
+
+
+DAMAGED_JSON = {
+    "result.json": ["", "[]", '{"step": 1}', '{"step": "x"}', "{" * 5000, "\xff"],
+    "recipe.json": ["", "null", '{"seed": 1e999}', '{"training": 5}'],
+    "log.jsonl": ["nonsense\n", "[1]\n", '{"step": "1"}\n', "\xff\n"],
+}
+
+
+def test_damaged_files_of_a_run_are_one_sentence(tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    train(recipe(), output=output, quiet=True)
+    for name, texts in DAMAGED_JSON.items():
+        path = output / name
+        before = path.read_bytes()
+        for text in texts:
+            path.write_bytes(text.encode("latin-1"))
+            with pytest.raises(InputError, match=r"^[^\n]{1,400}$"):
+                train(recipe(), output=output, quiet=True)
+        path.write_bytes(before)
+        (output / "result.json").unlink(missing_ok=True)
+
+
+def test_the_folder_is_checked_before_the_text_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    broken = recipe(data={"train": {"source": "none", "target": "none"}})
+    with pytest.raises(InputError, match="file is not a folder"):
+        train(broken, output=tmp_path / "file" / "run", quiet=True)
 
 
 def test_a_log_that_cannot_be_written_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ good the model is then. What other methods say is added where a model is the bes
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +19,8 @@ import torch
 from jaxtyping import Bool, Float
 from sacrebleu.metrics import BLEU
 
+from sightline.errors import InputError
+from sightline.files import writing
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.proxy import BagOfWords
@@ -125,27 +129,40 @@ def _write(path: Path, trace: Trace) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {f"scores {name}": values for name, values in trace.scores.items()}
     arrays |= {f"performance {name}": np.array(value) for name, value in trace.performance.items()}
-    unfinished = path.with_suffix(".part.npz")
-    np.savez_compressed(unfinished, step=np.array(trace.step), mask=trace.mask, **arrays)
-    unfinished.replace(path)
+    with writing(path, "wb") as file:
+        np.savez_compressed(file, step=np.array(trace.step), mask=trace.mask, **arrays)
 
 
 def read_trace(path: Path) -> Trace:
     """Read what was recorded at one step."""
-    with np.load(path) as file:
-        named = {name: file[name] for name in file.files}
     split: dict[str, dict[str, Any]] = {"scores": {}, "performance": {}}
-    for name, values in named.items():
-        kind, _, rest = name.partition(" ")
-        if kind in split:
-            split[kind][rest] = values if kind == "scores" else float(values)
-    return Trace(int(named["step"]), split["scores"], named["mask"], split["performance"])
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            named = {name: file[name] for name in file.files}
+        for name, values in named.items():
+            kind, _, rest = name.partition(" ")
+            if kind in split:
+                split[kind][rest] = values if kind == "scores" else float(values)
+        return Trace(int(named["step"]), split["scores"], named["mask"], split["performance"])
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise InputError(
+            f"{path} is damaged ({type(error).__name__}): remove the folder of its step, which is then computed again."
+        ) from error
 
 
 def read_traces(folder: Path) -> list[Trace]:
     """Read all steps of a run, in order; without the best, which is one of them."""
     return sorted(
-        (read_trace(path) for path in folder.glob("[0-9]*.npz") if ".part" not in path.name),
+        (read_trace(path) for path in folder.glob("[0-9]*.npz")),
         key=lambda trace: trace.step,
     )
 

@@ -24,12 +24,12 @@ from jaxtyping import Bool, Float
 
 from sightline.attribution import Attribution
 from sightline.data.labelled import Labelled, read_labelled
+from sightline.files import write_text
 from sightline.measures import entropy, js_divergence, kendall_tau, normalize, summarize, support_size
 from sightline.measures.rows import PerRow
 from sightline.models.loading import load
 from sightline.studies.study import Step, Work
 from sightline.training import TrainingResult, train
-from sightline.training.checkpoints import write_text
 from sightline.verbs.explaining import explain
 
 DATA_SETS = ("sst", "20news-sports", "imdb")
