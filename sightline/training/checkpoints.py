@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from sightline.attend.calibration import GAMMA
 from sightline.errors import InputError
-from sightline.files import WRITING, read_json, read_lines, write_json, write_text, writing_folder
+from sightline.files import WRITING, read_json, read_lines, writing_folder
 from sightline.models.adapter import WEIGHTS as CALIBRATION
 
 NAME = re.compile(r"step-(\d{7,})")
@@ -90,9 +91,9 @@ class Checkpoints:
         ):
             save_model(folder)
             torch.save(optimizer_state, folder / OPTIMIZER)
-            write_json(folder / POSITION, dataclasses.asdict(position))
+            (folder / POSITION).write_text(json.dumps(dataclasses.asdict(position)), encoding="utf-8")
             sums = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
-            write_text(folder / SUMS, "".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+            (folder / SUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
         for step in self.steps():
             if step not in (*self.last(self.keep), position.best_step):
                 # Renamed first: what is left after a crash must not pass for a checkpoint.
@@ -130,11 +131,11 @@ class Checkpoints:
             if aside.exists():
                 shutil.rmtree(aside)
             self.path(step).rename(aside)
-            sentences.append(f"The checkpoint of step {step:,} is damaged ({damage}) and was renamed to {aside}.")
+            sentences.append(f"The checkpoint of step {step:,} is damaged ({damage}) and was renamed to {aside.name}.")
         if sentences:
             raise InputError(
-                f"No checkpoint in {self.folder} can be loaded whole. {sentences[-1]} Restore one from a copy under "
-                "its old name, or train into another folder."
+                f"No checkpoint in {self.folder} can be loaded whole: all were renamed to {DAMAGED}*. Restore one from "
+                "a copy, or train into another folder."
             )
         return sentences
 
@@ -194,10 +195,11 @@ def explained_write_errors(output: Path, checkpoints: Checkpoints) -> Iterator[N
     except (InputError, OSError, SafetensorError, RuntimeError) as error:  # torch.save raises a RuntimeError
         steps = checkpoints.steps()
         safe = f"The checkpoint of step {steps[-1]} is complete" if steps else "There is no checkpoint yet"
-        what = str(error).splitlines()[0].rstrip(".")
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
+        what = reason.rstrip(".")
         if not isinstance(error, InputError):
             what = f"{output} cannot be written: {what}"
         raise InputError(
-            f"{what}. {safe}; make room (or give the right to "
-            "write) and start the same training again: it goes on from there."
+            f"{what}. {safe}; make room (or give the right to write) and start the same training again: it goes on "
+            "from there."
         ) from error

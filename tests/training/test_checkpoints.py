@@ -78,8 +78,7 @@ class Crash(BaseException):
 
 
 FAULTS = [
-    *(("os.fsync", at) for at in range(1, 11)),
-    *(("pathlib.Path.replace", at) for at in (1, 2)),
+    *(("os.fsync", at) for at in range(1, 7)),
     *(("pathlib.Path.rename", at) for at in (1, 2)),
     ("torch.save", 1),
 ]
@@ -101,13 +100,13 @@ def test_a_fault_at_any_moment_leaves_the_checkpoint_before(
             _save(checkpoints, 20)
         except (Crash, InputError) as raised:
             caught = raised
-    assert fault.left == 0 or place == "os.fsync"
+    assert fault.left <= 0
     if isinstance(caught, InputError):
         assert "No space left on device" in str(caught)
         assert "goes on from there" in str(caught)
     # The last fsync comes after the rename, and a folder that cannot be synchronised is no failure.
     complete = checkpoints.steps()
-    assert complete == ([10, 20] if caught is None or (place, at) == ("os.fsync", 10) else [10])
+    assert complete == ([10, 20] if caught is None or (place, at) == ("os.fsync", 6) else [10])
     assert [checkpoints.find_damage(step) for step in complete] == [None] * len(complete)
     for step in complete:
         assert checkpoints.weights([step])["weight"][0] == step
@@ -155,14 +154,14 @@ def test_the_newest_that_can_be_loaded_whole_is_found(name: str, damage: Any, ch
     damage(checkpoints.path(20) / name)
     (sentence,) = checkpoints.put_damaged_aside()
     assert re.fullmatch(
-        r"The checkpoint of step 20 is damaged \(.+\) and was renamed to .*damaged-step-0000020\.", sentence
+        r"The checkpoint of step 20 is damaged \(.+\) and was renamed to damaged-step-0000020\.", sentence
     )
     assert checkpoints.steps() == [10]
     _save(checkpoints, 20)
     assert checkpoints.steps() == [10, 20]
     for step in (10, 20):
         damage(checkpoints.path(step) / name) if name != module.POSITION else _cut(checkpoints.path(step) / name)
-    with pytest.raises(InputError, match=r"No checkpoint in .* can be loaded whole\. .*train into another folder\.$"):
+    with pytest.raises(InputError, match=r"No checkpoint in .* can be loaded whole.*train into another folder\.$"):
         checkpoints.put_damaged_aside()
 
 
