@@ -21,10 +21,12 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, get_args
 
 from sightline.errors import InputError
+from sightline.limits import MOST_LINE_BYTES
 
 FilePath = str | os.PathLike[str]
 
@@ -46,7 +48,11 @@ def read_lines(path: FilePath) -> Iterator[str]:
     number = 0
     try:
         with _open_bytes(path) as file:
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(iter(partial(file.readline, MOST_LINE_BYTES + 1), b""), start=1):
+                if len(line) > MOST_LINE_BYTES:
+                    raise InputError(
+                        f"{path}, line {number}: it has more than {MOST_LINE_BYTES:,} bytes; is this a file of lines?"
+                    )
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
         raise InputError(f"{path}, line {number}: this is not UTF-8; convert the file first.") from None
@@ -56,7 +62,7 @@ def read_lines(path: FilePath) -> Iterator[str]:
         raise InputError(f"{path} cannot be read: {_reason(error)}.") from None
 
 
-def _open_bytes(path: FilePath) -> AbstractContextManager[Iterable[bytes]]:
+def _open_bytes(path: FilePath) -> AbstractContextManager[Any]:
     if os.fspath(path) == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)  # not ours to close
     return gzip.open(path) if Path(path).suffix == ".gz" else Path(path).open("rb")

@@ -16,18 +16,20 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
-from operator import index
 from typing import Any, NamedTuple
 
 from sightline.alignment.links import Alignment
 from sightline.alignment.parallel import read_pairs
 from sightline.errors import InputError, unknown_name
-from sightline.files import STANDARD_OUTPUT, read_lines, write_lines
+from sightline.files import STANDARD_OUTPUT, check_fields, parse_json, read_lines, write_lines
+from sightline.limits import MOST_SENTENCES_SKIPPED, MOST_WORDS
 
 Path = str | os.PathLike[str]
 Lengths = tuple[int, int]
 
-PHARAOH_LINK = re.compile(r"(\d+)([-p])(\d+)(?::(\S+))?")
+PHARAOH_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)(?::(\S+))?")
+NUMBER = re.compile(r"[0-9]+")
+MOST_DIGITS = 19  # more are no number of anything that is counted here
 ENOUGH_SENTENCES = 10  # so many sentences with links, none of them at the first word of either side, tell the base
 
 
@@ -198,10 +200,17 @@ def _fit(links: Iterable[WrittenLink], base: int, n: int, m: int) -> bool:
     return all(base <= link.left < n + base and base <= link.right < m + base for link in links)
 
 
+def _word(where: str, digits: str | int) -> int:
+    """Read the number of a word."""
+    if len(str(digits)) >= MOST_DIGITS or int(digits) > MOST_WORDS:
+        raise InputError(f"{where}: a link has the word {digits}, and sentences have {MOST_WORDS:,} words at most.")
+    return int(digits)
+
+
 def _confidence(where: str, text: str | float) -> float:
     try:
         confidence = float(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InputError(f"{where}: {text!r} is not a confidence.") from None
     if not 0.0 <= confidence <= 1.0:
         raise InputError(f"{where}: the confidence {text} must lie between 0 and 1.")
@@ -217,7 +226,8 @@ def _read_pharaoh(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]
                 raise InputError(f"{path}, line {number}: {item!r} is not a link such as 0-1, 0p1 or 0-1:0.83.")
             left, kind, right, confidence = match.groups()
             certainty = 1.0 if confidence is None else _confidence(f"{path}, line {number}", confidence)
-            links.append(WrittenLink(int(left), int(right), certainty, kind == "-"))
+            where = f"{path}, line {number}"
+            links.append(WrittenLink(_word(where, left), _word(where, right), certainty, kind == "-"))
         yield WrittenSentence(links)
 
 
@@ -241,9 +251,10 @@ def _read_naacl(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]:
         if not fields:
             continue
         where = f"{path}, line {number}"
-        if not 3 <= len(fields) <= 5 or not all(field.isdecimal() for field in fields[:3]):
+        if not 3 <= len(fields) <= 5 or not all(NUMBER.fullmatch(field) for field in fields[:3]):
             raise InputError(f"{where}: this is not a link such as '1 3 4', '1 3 4 S' or '1 3 4 P 0.83'.")
-        sentence, left, right = map(int, fields[:3])
+        sentence = int(fields[0]) if len(fields[0]) < MOST_DIGITS else current + MOST_SENTENCES_SKIPPED + 1
+        left, right = _word(where, fields[1]), _word(where, fields[2])
         sure, confidence = True, 1.0
         for field in fields[3:]:
             if field in ("S", "P"):
@@ -252,6 +263,11 @@ def _read_naacl(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]:
                 confidence = _confidence(where, field)
         if sentence < current:
             raise InputError(f"{where}: sentence {sentence} comes too late; sort the file (sentences count from 1).")
+        if sentence > current + MOST_SENTENCES_SKIPPED:
+            raise InputError(
+                f"{where}: sentence {fields[0]} follows on sentence {current}, and at most {MOST_SENTENCES_SKIPPED:,} "
+                "may have no links: is the first column the number of the sentence?"
+            )
         while current < sentence:
             yield WrittenSentence(links)
             current, links = current + 1, []
@@ -272,21 +288,31 @@ def _read_json_lines(path: Path, lines: Iterable[str]) -> Iterator[WrittenSenten
     for number, line in enumerate(lines, start=1):
         where = f"{path}, line {number}"
         try:
-            sentence = _parse_json(where, json.loads(line))
-        except (ValueError, TypeError, KeyError, AttributeError):
+            sentence = _parse_sentence(where, check_fields(parse_json(line), {"links": list}))
+        except (ValueError, TypeError):
             raise InputError(f'{where}: this is not an alignment such as {{"links": [[0, 1, 0.83]]}}.') from None
         yield sentence
 
 
-def _parse_json(where: str, plain: dict[str, Any]) -> WrittenSentence:
+def _parse_sentence(where: str, plain: dict[str, Any]) -> WrittenSentence:
     links = [
-        WrittenLink(index(left), index(right), _confidence(where, *confidence) if confidence else 1.0)
+        WrittenLink(_index(where, left), _index(where, right), _confidence(where, *confidence) if confidence else 1.0)
         for left, right, *confidence in plain["links"]
     ]
-    links += [WrittenLink(index(left), index(right), sure=False) for left, right in plain.get("possible", ())]
-    if any(min(link.left, link.right) < 0 for link in links):
-        raise ValueError("words are not counted from below 0")
-    return WrittenSentence(links, plain.get("source_length"), plain.get("target_length"))
+    links += [
+        WrittenLink(_index(where, left), _index(where, right), sure=False)
+        for left, right in plain.get("possible") or ()
+    ]
+    lengths = plain.get("source_length"), plain.get("target_length")
+    if not all(length is None or _index(where, length) >= 0 for length in lengths):
+        raise ValueError("lengths are numbers of words")
+    return WrittenSentence(links, *lengths)
+
+
+def _index(where: str, value: Any) -> int:
+    if type(value) is not int or value < 0:  # true and false are integers to Python
+        raise ValueError("words are counted from 0")
+    return _word(where, value)
 
 
 def _write_json_line(number: int, sentence: WrittenSentence, confidences: bool) -> str:

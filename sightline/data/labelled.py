@@ -17,18 +17,16 @@ what white space delimits is a word of the vocabulary.
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
-import io
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sightline.errors import InputError
+from sightline.files import check_fields, parse_json, read_lines
 
 UNKNOWN = "<unk>"
 TOKENS = re.compile(rf"{UNKNOWN}|\w+(?:['’]\w+)*|[^\w\s]")
@@ -85,7 +83,7 @@ def _read_imdb(folder: Path, split: str) -> Iterator[Labelled]:
         _split_file(folder, split, {"train": "train.jsonl.gz", "test": "test.jsonl.gz"}), ("text", "label")
     ):
         text = row["text"].replace("<br />", " ")
-        yield Labelled(split_into_words(text), ("negative", "positive")[int(row["label"])])
+        yield Labelled(split_into_words(text), _class(row, "label", ("negative", "positive")))
 
 
 def _read_sst(folder: Path, split: str) -> Iterator[Labelled]:
@@ -94,7 +92,7 @@ def _read_sst(folder: Path, split: str) -> Iterator[Labelled]:
     lengths = [len(row["text"].split()) for row in rows]
     for row, length in zip(rows, lengths, strict=True):
         if SHORTEST < length < max(lengths):
-            yield Labelled(row["text"], ("negative", "positive")[int(row["label"])])
+            yield Labelled(row["text"], _class(row, "label", ("negative", "positive")))
 
 
 SHORTEST = 5
@@ -106,11 +104,12 @@ def _read_newsgroups(folder: Path, split: str) -> Iterator[Labelled]:
     ):
         text = split_into_words(_without_numbers(strip_message(row["text"])))
         if text:
-            yield Labelled(text, ("baseball", "hockey")[int(row["label"])])
+            yield Labelled(text, _class(row, "label", ("baseball", "hockey")))
 
 
 def _read_agnews(folder: Path, split: str) -> Iterator[Labelled]:
     classes = {"1": "world", "3": "business"}
+    classes_of_train = {"0": "world", "2": "business"}
     test = {}
     for row in _rows(
         _split_file(folder, split, dict.fromkeys(("train", "test"), "test.csv")), (), ("class", "title", "text")
@@ -123,7 +122,7 @@ def _read_agnews(folder: Path, split: str) -> Iterator[Labelled]:
     for name in ("train_a.csv", "train_b.csv"):
         for row in _rows(folder / name, (), ("class", "text")):
             text = split_into_words(_without_numbers(row["text"]))
-            label = classes.get(str(int(row["class"]) + 1))
+            label = classes_of_train.get(row["class"])
             if label and text not in seen:
                 yield Labelled(text, label)
             seen.add(text)
@@ -132,7 +131,10 @@ def _read_agnews(folder: Path, split: str) -> Iterator[Labelled]:
 def _read_yelp(folder: Path, split: str) -> Iterator[Labelled]:
     path = _split_file(folder, split, {"train": "dev.csv.gz", "test": "test.csv.gz"})
     for row in _rows(path, ("text", "label2")):
-        stars = float(row["label2"].rpartition(":")[2])
+        try:
+            stars = float(row["label2"].rpartition(":")[2])
+        except ValueError:
+            raise InputError(f"{path}: the label {row['label2']!r} has no number of stars.") from None
         if stars <= 2 or stars >= 4:
             yield Labelled(split_into_words(row["text"]), "negative" if stars <= 2 else "positive")
 
@@ -180,24 +182,35 @@ def _rows(path: Path, needed: tuple[str, ...], names: tuple[str, ...] | None = N
     """
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
-    with _open_text(path) as file:
-        rows = _json_rows(path, file) if ".jsonl" in path.suffixes else csv.DictReader(file, names)
-        for number, row in enumerate(rows, start=1):
-            missing = [name for name in needed if row.get(name) is None]
-            if missing:
-                raise InputError(f"{path}, row {number}: there is no field {missing[0]!r}.")
-            yield {name: str(value) for name, value in row.items() if name is not None}
+    rows = _json_rows(path) if ".jsonl" in path.suffixes else _csv_rows(path, names)
+    for number, row in enumerate(rows, start=1):
+        missing = [name for name in needed if row.get(name) is None]
+        if missing:
+            raise InputError(f"{path}, row {number}: there is no field {missing[0]!r}.")
+        odd = [name for name in needed if isinstance(row[name], list | dict)]
+        if odd:
+            raise InputError(f"{path}, row {number}: the field {odd[0]!r} should be a text or a number.")
+        yield {name: str(value) for name, value in row.items() if name is not None}
 
 
-def _json_rows(path: Path, file: io.TextIOWrapper) -> Iterator[dict[str, str]]:
-    for number, line in enumerate(file, start=1):
+def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(read_lines(path), start=1):
         try:
-            yield json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: this is not JSON.") from error
+            yield check_fields(parse_json(line), {})
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: each line should be an object in JSON, but {error}.") from None
 
 
-def _open_text(path: Path) -> io.TextIOWrapper:
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
+def _csv_rows(path: Path, names: tuple[str, ...] | None) -> Iterator[dict[str, Any]]:
+    rows = csv.DictReader((line + "\n" for line in read_lines(path)), names)
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise InputError(f"{path}, line {rows.line_num + 1}: these are not comma-separated values ({error}).") from None
+
+
+def _class(row: dict[str, str], field: str, classes: tuple[str, ...]) -> str:
+    """Name the class that a row gives by its number."""
+    if row[field] not in map(str, range(len(classes))):
+        raise InputError(f"The field {field!r} is {row[field]!r}, and should be from 0 to {len(classes) - 1}.")
+    return classes[int(row[field])]

@@ -10,6 +10,7 @@ import pytest
 
 from sightline.alignment.parallel import read_pairs
 from sightline.errors import InputError
+from sightline.files import read_lines
 
 
 def write(path, text):
@@ -63,6 +64,14 @@ def test_a_line_of_spaces_is_looked_through_once(tmp_path):
     with pytest.raises(InputError, match="line 1: there must be a tab"):
         list(read_pairs(write(tmp_path / "pairs", " " * 100_000 + "|\n")))
     assert time.process_time() - before < 2
+
+
+def test_a_line_may_not_be_endless(tmp_path):
+    path = write(tmp_path / "pairs.gz", gzip.compress(b"a\tx\n" + b"a" * 11_000_000))
+    lines = read_lines(path)
+    assert next(lines) == "a\tx"
+    with pytest.raises(InputError, match="line 2: it has more than 10,000,000 bytes"):
+        next(lines)
 
 
 def test_files_of_different_length(tmp_path):

@@ -73,7 +73,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="row 1: there is no field 'text'"):
         read_labelled_file(tmp_path / "a.csv")
     (tmp_path / "a.jsonl").write_text('{"text": "Good.", "label": 1}\n{"text": \n')
-    with pytest.raises(InputError, match="line 2: this is not JSON"):
+    with pytest.raises(InputError, match="line 2: each line should be an object in JSON, but it is not JSON"):
         read_labelled_file(tmp_path / "a.jsonl")
     with pytest.raises(InputError, match="There is no file"):
         read_labelled("imdb", "train", tmp_path)
@@ -88,3 +88,36 @@ def test_generated_reviews_are_decided_by_their_words_of_opinion(tmp_path: Path)
     for text, label in examples:
         other = {"positive": "negative", "negative": "positive"}[label]
         assert text.count(label) > text.count(other)
+
+
+DAMAGED = {
+    "a.jsonl": (b'{"text": "a", "label": "\xff"}\n', "line 1: this is not UTF-8"),
+    "b.jsonl": (
+        b'{"text": "a", "label": "b"}\n[1]\n',
+        "line 2: each line should be an object in JSON, but it holds a list",
+    ),
+    "c.jsonl": (b'{"text": "a", "label": ' + b"9" * 5000 + b"}", "line 1: .*too large"),
+    "d.jsonl": (b"[" * 100_000, "line 1: .*nested more than 100 deep"),
+    "e.jsonl": (b'{"text": ["a"], "label": 1}\n', "row 1: the field 'text' should be a text or a number"),
+    "f.jsonl.gz": (gzip.compress(b'{"text": "a", "label": "b"}\n' * 99)[:-20], "is not a complete gzip file"),
+    "g.jsonl.gz": (b"\x1f\x8b\x08\x00nonsense and more nonsense", "is not a complete gzip file"),
+    "h.csv": (b"text,label\n\xff,b\n", "line 2: this is not UTF-8"),
+    "i.csv": (b'text,label\n"' + b"a" * 200_000 + b'",b\n', "line 2: these are not comma-separated values"),
+    "j.csv": (b"text,label\na\n", "row 1: there is no field 'label'"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_is_told_in_one_sentence(name: str, tmp_path: Path) -> None:
+    content, message = DAMAGED[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_labelled_file(tmp_path / name)
+
+
+def test_labels_that_a_set_does_not_have_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "imdb"
+    folder.mkdir()
+    (folder / "test.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a", "label": "7"}\n'))
+    with pytest.raises(InputError, match="'label' is '7', and should be from 0 to 1"):
+        read_labelled("imdb", "test", tmp_path)
