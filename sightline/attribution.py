@@ -6,12 +6,9 @@ It is immutable: every operation returns a new one.
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,13 +16,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from sightline.errors import InputError, unknown_name
+from sightline.files import check_fields
+from sightline.sealed import read_arrays, write_arrays
 
 if TYPE_CHECKING:
     import pandas
     from rich.console import Console
 
-FILE_COLUMNS = ("labels", "shape", "scores")
-ROWS_PER_WRITE = 256
+TARGET, COLUMNS = ("target",), ("source", "prefix")
 REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {"sum": np.sum, "mean": np.mean, "max": np.max}
 
 
@@ -262,11 +260,15 @@ class Attribution:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Attribution:
         """Build an Attribution from what `to_dict` gave."""
-        sides = {side: Tokens.from_dict(plain[side]) for side in ("source", "target", "prefix")}
-        columns = len(sides["source"]) + len(sides["prefix"])
-        scores = np.asarray(plain["scores"], dtype=np.float32)
-        if scores.size == 0:  # nested lists cannot say how long an empty axis is behind another empty one
-            scores = scores.reshape(*scores.shape[: len(plain["axes"])], len(sides["target"]), columns)
+        try:
+            scores = np.asarray(plain["scores"], dtype=np.float32)
+            if scores.size == 0:  # nested lists cannot say how long an empty axis is behind another empty one
+                rows, columns = (sum(len(plain[side]["tokens"]) for side in sides) for sides in (TARGET, COLUMNS))
+                scores = scores.reshape(*scores.shape[: len(plain["axes"])], rows, columns)
+            _check_labels(plain, scores.shape)
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"This is not the plain data of an attribution: {error}.") from None
+        sides = {side: Tokens.from_dict(plain[side]) for side in (*TARGET, *COLUMNS)}
         return cls(
             scores=scores,
             axes=tuple(plain["axes"]),
@@ -374,46 +376,34 @@ def _merge(scores: np.ndarray, groups: list[list[int]], axis: int, how: str) -> 
 
 
 def save_attributions(attributions: Iterable[Attribution], path: str | os.PathLike[str]) -> int:
-    """Write attributions to one Parquet file as they come, and return how many there were.
-
-    The file appears under its name only when it is complete.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    types = dict(zip(FILE_COLUMNS, (pa.string(), pa.list_(pa.int32()), pa.list_(pa.float32())), strict=True))
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
-    count = 0
-    try:
-        with pq.ParquetWriter(partial, pa.schema(types), compression="zstd", use_dictionary=["labels"]) as writer:
-            remaining = iter(attributions)
-            while chunk := list(itertools.islice(remaining, ROWS_PER_WRITE)):
-                columns = {
-                    "labels": [json.dumps(one.labels(), ensure_ascii=False) for one in chunk],
-                    "shape": [one.scores.shape for one in chunk],
-                    "scores": [one.scores.reshape(-1) for one in chunk],
-                }
-                writer.write_table(pa.table([pa.array(columns[name], types[name]) for name in types], list(types)))
-                count += len(chunk)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return count
+    """Write attributions to one Parquet file as they come, whole or not at all, and return how many there were."""
+    return write_arrays(((one.labels(), one.scores) for one in attributions), path)
 
 
 def load_attributions(path: str | os.PathLike[str]) -> Iterator[Attribution]:
-    """Read the attributions of a Parquet file one by one; memory does not grow with the file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    """Read the attributions of a Parquet file one by one; memory does not grow with the file.
 
-    if not Path(path).is_file():
-        raise InputError(f"There is no file {path}.")
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=ROWS_PER_WRITE):
-                for labels, shape, scores in zip(*(batch[name] for name in FILE_COLUMNS), strict=True):
-                    values = scores.values.to_numpy(zero_copy_only=False).reshape(shape.as_py())
-                    yield Attribution.from_dict(json.loads(labels.as_py()) | {"scores": values})
-    except (pa.ArrowInvalid, KeyError) as error:
-        raise InputError(f"{path} is not a file of attributions that Sightline wrote ({error}).") from None
+    The file is verified by its checksum first.
+    """
+    for labels, scores in read_arrays(path, _check_labels):
+        yield Attribution.from_dict(labels | {"scores": scores})
+
+
+def _check_labels(labels: Any, shape: Sequence[int]) -> None:
+    """Raise a ValueError if labels are not those of an attribution with scores of this shape."""
+    sides = dict.fromkeys(("source", "target", "prefix"), dict)
+    check_fields(labels, {"method": str, "settings": dict, "axes": list, **sides})
+    lengths = {}
+    for side in sides:
+        plain = check_fields(labels[side], {"tokens": list, "words": list, "word_ids": list})
+        pieces, words, word_ids = plain["tokens"], plain["words"], plain["word_ids"]
+        lengths[side] = len(pieces)
+        if not all(isinstance(text, str) for text in (*pieces, *words)) or len(word_ids) != len(pieces):
+            raise ValueError(f"its {side} is not made of texts with a word each")
+        if not all(word is None or (type(word) is int and 0 <= word < len(words)) for word in word_ids):
+            raise ValueError(f"its {side} has pieces of words that it lacks")
+    expected = (lengths["target"], lengths["source"] + lengths["prefix"])
+    if not all(isinstance(axis, str) for axis in labels["axes"]) or len(shape) != len(labels["axes"]) + 2:
+        raise ValueError("its axes are not those of its scores")
+    if tuple(shape[-2:]) != expected or min(shape) < 0:
+        raise ValueError(f"its scores are {tuple(shape)}, its tokens {expected}")

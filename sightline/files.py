@@ -233,15 +233,15 @@ def write_json(path: FilePath, plain: Any) -> None:
 def writing(path: FilePath, mode: str = "w") -> Iterator[IO[Any]]:
     """Yield a file (`w`: UTF-8 text, `wb`: bytes) that takes the place of `path` when the context ends well.
 
-    After an exception the old file is as it was. A disk that is full or may not be written is an InputError.
+    After an exception the old file is as it was. A disk that is full or may not be written is an InputError; what
+    goes wrong on standard output (`-`) is left to the program that owns it.
     """
     assert mode in ("w", "wb")
     place = _find_place(path)
     try:
         if os.fspath(path) == STANDARD_OUTPUT:
-            with _explained_output_errors():
-                yield sys.stdout if mode == "w" else sys.stdout.buffer
-                sys.stdout.flush()
+            yield sys.stdout if mode == "w" else sys.stdout.buffer
+            sys.stdout.flush()
         elif place is None:
             with _explained_errors(path):
                 descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # a log that the shell opened with >> is kept
@@ -411,16 +411,6 @@ def _explained_errors(path: FilePath) -> Iterator[None]:
         yield
     except OSError as error:
         raise _cannot_write(path, error) from None
-
-
-@contextmanager
-def _explained_output_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
-            raise
-        raise InputError(f"Standard output cannot be written: {_reason(error)}.") from None
 
 
 def _exchange(unfinished: Path, place: Path) -> None:

@@ -1,15 +1,20 @@
 """Attribution: each operation against its literal definition, and what must hold for any of them."""
 
+import hashlib
 import json
 import pickle
+import subprocess
+import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
 from sightline.errors import InputError
+from sightline.sealed import SEAL, UNSEALED, write_arrays
 
 PIECES = st.text(min_size=1, max_size=4)
 SCORES = st.floats(-100, 100, width=32)
@@ -164,6 +169,119 @@ def test_a_file_is_compact_and_never_half_written(tmp_path) -> None:
     with pytest.raises(RuntimeError):
         save_attributions(broken(), tmp_path / "half.parquet")
     assert [file.name for file in tmp_path.iterdir()] == ["many.parquet"]
+
+
+def few_in_a_file(path) -> list[Attribution]:
+    side = Tokens(tuple("abcde"), (0, 0, 1, 2, None), tuple("xyz"))
+    random = np.random.default_rng(0)
+    several = [Attribution(random.random((2, 5, 5)), side, side, axes=("layer",), method="norms") for _ in range(300)]
+    save_attributions(several, path)
+    return several
+
+
+def test_every_flipped_bit_is_noticed(tmp_path) -> None:
+    path = tmp_path / "some.parquet"
+    several = few_in_a_file(path)
+    assert list(load_attributions(path)) == several
+    before = path.read_bytes()
+    random = np.random.default_rng(1)
+    end = len(before) - 2000  # half of the bits are those of the metadata
+    places = np.concatenate([random.integers(0, end, 1000), random.integers(end, len(before), 1000)])
+    for place, bit in zip(places, random.integers(0, 8, 2000), strict=True):
+        data = bytearray(before)
+        data[place] ^= 1 << bit
+        path.write_bytes(data)
+        with pytest.raises(InputError, match="not a file of attributions that Sightline wrote"):
+            next(load_attributions(path))
+
+
+def test_files_that_were_cut_or_mixed_are_noticed(tmp_path) -> None:
+    path, other = tmp_path / "some.parquet", tmp_path / "other.parquet"
+    few_in_a_file(path)
+    save_attributions([small()], other)
+    data, donor = path.read_bytes(), other.read_bytes()
+    for changed in (
+        data[:-1],
+        data[:100],
+        data[4:],
+        data + b"x",
+        data[: len(data) // 2] + donor,
+        b"PAR1",
+        b"",
+        donor[:8],
+    ):
+        path.write_bytes(changed)
+        with pytest.raises(InputError, match="not a file of attributions"):
+            list(load_attributions(path))
+
+
+def reseal(path, data: bytes) -> None:
+    """Write a file with the checksum that it should have, as somebody would who means harm."""
+    length = int.from_bytes(data[-8:-4], "little") + 8
+    blank = data[:-length] + SEAL.sub(UNSEALED, data[-length:])
+    path.write_bytes(data[:-length] + SEAL.sub(b"sha256:" + hashlib.sha256(blank).hexdigest().encode(), data[-length:]))
+
+
+def wrong_labels() -> dict[str, dict[str, object]]:
+    labels = small().labels()
+    side = labels["source"]
+    return {
+        "its axes are not": labels | {"axes": ["layer"]},
+        "its scores are": labels | {"target": side | {"tokens": [], "word_ids": []}},
+        "it has no field 'method'": {"source": side},
+        "its field 'settings' is a list": labels | {"settings": []},
+        "words that it lacks": labels | {"source": side | {"word_ids": [99] * len(side["word_ids"])}},
+        "a word each": labels | {"source": side | {"word_ids": []}},
+    }
+
+
+@pytest.mark.parametrize("complaint", wrong_labels())
+def test_labels_and_scores_must_fit(tmp_path, complaint: str) -> None:
+    path = tmp_path / "some.parquet"
+    labels = wrong_labels()[complaint]
+    write_arrays([(labels, small().scores)], path)
+    with pytest.raises(InputError, match=complaint):
+        list(load_attributions(path))
+    with pytest.raises(InputError, match=r"This is not the plain data of an attribution"):
+        Attribution.from_dict(labels | {"scores": small().scores})
+
+
+def test_shapes_are_checked_before_scores_are_read(tmp_path, monkeypatch) -> None:
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "some.parquet"
+    table = {"labels": [json.dumps(small().labels())], "shape": [list(small().scores.shape)], "scores": [[0.5] * 3]}
+    types = [pa.string(), pa.list_(pa.int32()), pa.list_(pa.float32())]
+    arrays = [pa.array(values, kind) for values, kind in zip(table.values(), types, strict=True)]
+    with pq.ParquetWriter(path, pa.schema(dict(zip(table, types, strict=True))), write_statistics=False) as writer:
+        writer.write_table(pa.table(arrays, list(table)))
+        writer.add_key_value_metadata({"sightline": UNSEALED.decode()})
+    reseal(path, path.read_bytes())
+    read = []
+    whole = pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_group", lambda *a, columns: (read.append(columns), whole(*a, columns))[1]
+    )
+    with pytest.raises(InputError, match="shapes are not those of its scores"):
+        list(load_attributions(path))
+    assert read == [["labels", "shape"]]
+
+
+def test_a_file_for_others_too(tmp_path) -> None:
+    """Any program reads it; a pipe takes it."""
+    import pyarrow.parquet as pq
+
+    several = few_in_a_file(tmp_path / "some.parquet")
+    assert pq.read_table(tmp_path / "some.parquet").num_rows == len(several)
+    code = (
+        "import sys; from sightline import load_attributions as load, save_attributions as save;"
+        "save(load(sys.argv[1]), '/dev/stdout')"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "some.parquet")], stdout=subprocess.PIPE, check=True
+    )
+    (tmp_path / "copy.parquet").write_bytes(run.stdout)
+    assert list(load_attributions(tmp_path / "copy.parquet")) == several
 
 
 def test_files_that_are_not_ours(tmp_path) -> None:
