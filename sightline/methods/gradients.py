@@ -92,7 +92,7 @@ def gradient(model: LoadedModel, batch: Batch, settings: GradientSettings) -> Sc
     sides = sides_of(model, settings.prefix)
     path = smooth_path(batch, settings)
     norm = NORMS[settings.norm]
-    scores = average_gradients(model, batch, settings, sides, path, lambda slope, _: norm(slope), settings.prepared)
+    scores = average_gradients(model, batch, settings, sides, path, lambda slope, _: norm(slope))
     return Scored(scores, columns=columns_of(model, sides))
 
 
@@ -104,7 +104,7 @@ def word_saliency(model: LoadedModel, batch: Batch, settings: WordSaliencySettin
     sides = sides_of(model, settings.prefix)
     path = smooth_path(batch, settings)
     reduce = _dot if settings.norm is None else lambda slope, direction: NORMS[settings.norm](slope * direction)
-    scores = average_gradients(model, batch, settings, sides, path, reduce, settings.prepared)
+    scores = average_gradients(model, batch, settings, sides, path, reduce)
     return Scored(scores, columns=columns_of(model, sides))
 
 
@@ -115,7 +115,7 @@ def integrated_gradients(model: LoadedModel, batch: Batch, settings: IntegratedG
     """
     sides = sides_of(model, settings.prefix)
     path = straight_path(model, settings.baseline, settings.steps)
-    scores = average_gradients(model, batch, settings, sides, path, _dot, None)
+    scores = average_gradients(model, batch, settings, sides, path, _dot)
     return Scored(scores, columns=columns_of(model, sides))
 
 
@@ -140,7 +140,6 @@ def average_gradients(
     sides: tuple[str, ...],
     path: Path,
     reduce: Reduce,
-    prepare: Callable[[Tensor], Tensor] | None,
 ) -> Float[Tensor, "batch target column"]:
     """Average reduced gradients over the points of a path; several points share a pass where the batch is small."""
     if model.task == "represent":
@@ -152,8 +151,7 @@ def average_gradients(
         chosen = points[start : start + at_a_time]
         scores = _gradients_at(model, batch, settings, sides, path, chosen, reduce)
         scores = scores.unflatten(0, (len(chosen), len(batch)))
-        if prepare is not None and len(points) > 1:
-            scores = prepare(scores)
+        scores = path.prepared(scores)
         weights = torch.tensor([path.weights[point] for point in chosen], device=scores.device)
         part = torch.einsum("p,pbtc->btc", weights, scores)
         total = part if total is None else total + part

@@ -44,14 +44,6 @@ class SmoothSettings:
         if self.average not in ("clamped", "raw"):
             raise unknown_name("average", self.average, ["clamped", "raw"])
 
-    def prepared(self, scores: Float[Tensor, "*batch target column"]) -> Float[Tensor, "*batch target column"]:
-        """Make one sample's scores ready to be averaged; a row without positive scores becomes zeros."""
-        if self.average == "raw":
-            return scores
-        positive = scores.clamp(min=0)
-        total = positive.sum(-1, keepdim=True)
-        return positive / torch.where(total > 0, total, 1)
-
 
 class Path:
     """The plain path: one point, the input itself."""
@@ -68,6 +60,10 @@ class Path:
     def direction(self, embedding: Float[Tensor, "batch position width"], side: str) -> Tensor:
         """Give what a gradient is multiplied with."""
         return embedding
+
+    def prepared(self, scores: Float[Tensor, "*batch target column"]) -> Float[Tensor, "*batch target column"]:
+        """Make the scores at one point ready to be averaged."""
+        return scores
 
 
 @dataclass
@@ -91,6 +87,14 @@ class NoisyPath(Path):
             noise = self._noise(row, point, embedding.shape[-1])[:length].to(embedding)
             moved[row, :length] += self._sigma(clean) * noise
         return moved
+
+    def prepared(self, scores: Tensor) -> Tensor:
+        """Clamp and normalise one sample's scores if that is wanted; a row without positive scores becomes zeros."""
+        if self.settings.average == "raw":
+            return scores
+        positive = scores.clamp(min=0)
+        total = positive.sum(-1, keepdim=True)
+        return positive / torch.where(total > 0, total, 1)
 
     def _sigma(self, clean: Tensor) -> Tensor | float:
         return self.settings.sigma * (clean.max() - clean.min()) if self.settings.relative else self.settings.sigma

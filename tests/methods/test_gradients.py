@@ -77,6 +77,16 @@ def test_smoothgrad_is_the_mean_over_noisy_gradients(name: str, average: str) ->
     close(ours.scores, total, 1e-3)
 
 
+@pytest.mark.parametrize("method", ["word_saliency", "gradient"])
+def test_one_sample_is_clamped_and_normalised_as_several_are(method: str) -> None:
+    one, raw = (
+        explained("marian", method=method, smoothgrad=1, average=average).scores for average in ("clamped", "raw")
+    )
+    expected = np.maximum(raw, 0)
+    np.testing.assert_allclose(one, expected / expected.sum(-1, keepdims=True), atol=1e-6)
+    assert np.abs(raw.sum(-1) - 1).min() > 1e-3
+
+
 def test_noise_is_the_users_to_repeat() -> None:
     one, same, other, none, still = (
         explained("marian", method="word_saliency", average="raw", **settings).scores
