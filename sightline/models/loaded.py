@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -88,14 +88,20 @@ class LoadedModel:
         """Make the example of a source and a target; the words of both are kept."""
         source_words = split_words(source, name)
         target_words = None if target is None else split_words(target, name.replace("source", "target"))
-        example = self.texts.encode(source_words, target_words)
+        example = self._fitted(self.texts.encode(source_words, target_words))
         self._check_length(example, name)
         self._check_vocabulary(example)
         return example
 
     def with_output(self, example: Example, ids: Sequence[int]) -> Example:
         """Give an example the output ids that the model answered."""
-        return self.texts.answered(example, tuple(ids))
+        return self._fitted(self.texts.answered(example, tuple(ids)))
+
+    def _fitted(self, example: Example) -> Example:
+        """Leave the step out that would read the last output of all, where the model has no position for it."""
+        if len(example.decoder_ids) <= self.max_length:
+            return example
+        return replace(example, decoder_ids=example.decoder_ids[: len(example.labels)])
 
     @cached_property
     def max_length(self) -> int:
@@ -339,7 +345,7 @@ class LoadedModel:
         if "max_new_tokens" in options or "max_length" in options:
             limits = [UNLIMITED] * len(examples)
         else:
-            room = self.max_length - (width if one_sequence else 0)
+            room = self.max_length - (width if one_sequence else 1)  # the decoder starts with a token of its own
             if room < 1:
                 raise InputError(f"The source takes all {self.max_length} positions of this model: no answer fits in.")
             options = {"max_new_tokens": min(max(limits), room)} | options

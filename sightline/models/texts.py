@@ -86,6 +86,8 @@ class TranslationTexts(Texts):
     def _translated(
         self, example: Example, decoder_ids: tuple[int, ...], labels: tuple[int, ...], target: Tokens
     ) -> Example:
+        if target.word_ids and target.word_ids[-1] is not None:
+            decoder_ids = (*decoder_ids, labels[-1])  # no end token: the step that reads the last word counts too
         prefix = Tokens(
             piece_names(self.tokenizer, decoder_ids[:1]) + target.pieces[:-1],
             (None, *target.word_ids[:-1]),

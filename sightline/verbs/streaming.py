@@ -69,18 +69,18 @@ class AlignmentStreamer(BaseStreamer):
         self.way = _way(self.model, self.pair, align or {})
         self.on_word = on_word
         self._settings = find_method(self.way.method).settings(self.way.method, self.way.settings)
-        self._layers = {layer.module: layer for layer in read_layers(self.model, self._settings).layers}
-        self._grams: dict[nn.Module, Tensor] = {}
+        self._layers = read_layers(self.model, self._settings).layers
+        self._grams: dict[tuple[nn.Module, int], Tensor] = {}
         self._watching = ExitStack()
         self._ids: list[int] = []
         self._rows: list[Float[np.ndarray, " source"]] = []
-        self._started = False
+        self._start: list[int] = []
         self._told = 0
 
     def __enter__(self) -> AlignmentStreamer:
         parts = ("weights", "values") if self.way.method == "norms" else ("weights",)
         self._seen = self._watching.enter_context(
-            watch(self.model.module, self._layers, record=parts, keep=self._last_row)
+            watch(self.model.module, [x.module for x in self._layers], record=parts, keep=self._last_row)
         )
         return self
 
@@ -91,18 +91,31 @@ class AlignmentStreamer(BaseStreamer):
 
     def put(self, value: Tensor) -> None:
         """Take what `generate` gives: first what the decoder starts with, then token by token."""
-        if not self._started:
-            self._started = True
+        if not self._start:
+            self._start = value.reshape(-1).tolist()
             return
-        rows = [self._seen[module] for module in self._layers]
-        self._seen.calls.clear()
-        self._rows.append(np.mean([row.cpu().numpy() for row in rows], axis=0))
+        self._take_row()
         self._ids += value.reshape(-1).tolist()
         self._tell(finished=False)
 
     def end(self) -> None:
         """Tell the last word."""
+        if self._settings.reading == "input":
+            self._read_last_piece()
         self._tell(finished=True)
+
+    @torch.no_grad()
+    def _read_last_piece(self) -> None:
+        """Run the step that reads the last piece of a translation that was cut short: `generate` had no need of it."""
+        example = self.model.with_output(self.example, [*self._start[:1], *self._ids])
+        if len(example.decoder_ids) > len(example.labels):
+            self.model.run(self.model.batch([example]))
+            self._take_row()
+
+    def _take_row(self) -> None:
+        rows = [layer.seen_by(self._seen).cpu().numpy() for layer in self._layers]
+        self._seen.calls.clear()
+        self._rows.append(np.mean(rows, axis=0))
 
     @torch.no_grad()
     def _last_row(self, module: nn.Module, record: Record) -> Float[Tensor, " source"]:
@@ -113,9 +126,11 @@ class AlignmentStreamer(BaseStreamer):
             scores = choose_head(weights, self._settings.head)
         else:
             assert record.values is not None
-            if module not in self._grams:  # the source's values are the same in every step
-                self._grams[module] = gram_matrices(self._layers[module], record.values.float())
-            gram, head = self._grams[module], self._settings.head
+            key = (module, len(self._seen.calls[module]))
+            if key not in self._grams:  # the source's values are the same in every step
+                layer = next(layer for layer in self._layers if layer.module is module)
+                self._grams[key] = gram_matrices(layer, record.values.float())
+            gram, head = self._grams[key], self._settings.head
             by_head = head != "sum"
             scores = choose_head(norms_by_head(weights, gram), head) if by_head else norms_of_sum(weights, gram)
         return scores[0, 0].float()
