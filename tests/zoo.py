@@ -160,6 +160,10 @@ def _bart_tokenizer() -> Any:
     return tf.BartTokenizer(**_byte_level("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
 
 
+def _albert_tokenizer() -> Any:
+    return tf.AlbertTokenizer(vocab=_unigram("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"))
+
+
 def bert_tokenizer() -> Any:
     return tf.BertTokenizer(vocab=_word_piece())
 
@@ -288,6 +292,13 @@ def _roberta(kind: str) -> tuple[Any, Any]:
     return getattr(tf, f"Roberta{kind}")(tf.RobertaConfig(**_bert_like(t), num_labels=3)), t
 
 
+def albert(groups: int = 1) -> tuple[Any, Any]:
+    """One module for all layers of a group of them."""
+    t = _albert_tokenizer()
+    config = tf.AlbertConfig(**_bert_like(t), embedding_size=8, num_hidden_groups=groups)
+    return tf.AlbertForMaskedLM(config), t
+
+
 def _distilbert(kind: str) -> tuple[Any, Any]:
     t = bert_tokenizer()
     config = tf.DistilBertConfig(
@@ -404,6 +415,7 @@ FILLERS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "bert-filler": lambda: _bert("ForMaskedLM"),
     "roberta-filler": lambda: _roberta("ForMaskedLM"),
     "distilbert-filler": lambda: _distilbert("ForMaskedLM"),
+    "albert-filler": albert,
 }
 ZOO = TRANSLATORS | DECODERS | CLASSIFIERS | FILLERS
 OURS = ("lstm", "lstm-input-feeding", "lstm-linear", "conv", "lstm-classifier", "transformer-classifier")

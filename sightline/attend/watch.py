@@ -92,6 +92,8 @@ class Watch:
     change: Change | None = None
     keep: Callable[[nn.Module, Record], Any] | None = None
     calls: dict[nn.Module, list[Any]] = field(default_factory=dict)
+    order: list[nn.Module] = field(default_factory=list)
+    """The layers in the order of their calls; one that serves several depths of a stack is there several times."""
 
     def covers(self, layer: nn.Module) -> bool:
         return self.layers is None or any(layer is watched for watched in self.layers)
@@ -99,6 +101,8 @@ class Watch:
     def add(self, layer: nn.Module, record: Record, first: int | None) -> None:
         """Keep a record, or what is to be kept of it; the steps of a pass that attends step by step make one record."""
         calls = self.calls.setdefault(layer, [])
+        if not first:
+            self.order.append(layer)
         if first is None:
             calls.append(self._kept(layer, record))
         elif first == 0:
@@ -107,8 +111,12 @@ class Watch:
             calls[-1] = calls[-1].followed_by(record)
 
     def __getitem__(self, layer: nn.Module) -> Any:
-        """Give what was recorded in the last call of a layer."""
-        return self._kept(layer, self.calls[layer][-1])
+        """Return what was recorded in the last call of a layer."""
+        return self.call(layer, -1)
+
+    def call(self, layer: nn.Module, number: int) -> Any:
+        """Return what was recorded in one call of a layer, by its number."""
+        return self._kept(layer, self.calls[layer][number])
 
     def _kept(self, layer: nn.Module, record: Any) -> Any:
         # A record made of steps is still whole when it is asked for: nobody knew which step would be the last.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from sightline.attend.watch import Record, watch
@@ -29,6 +30,8 @@ class LayerSettings:
     gives it (`"output"`), or the next one, which is given it as its input (`"input"`; Kobayashi et al.'s AWI).
     """
 
+    HEADS: ClassVar[tuple[str, ...]] = ("all", "mean")
+
     kind: str | None = None
     layer: Choice = "all"
     head: Choice = "mean"
@@ -39,9 +42,10 @@ class LayerSettings:
             raise unknown_name("kind of attention", self.kind, KINDS)
         if self.reading not in ("output", "input"):
             raise unknown_name("reading", self.reading, ["output", "input"])
-        for name, choice in (("layer", self.layer), ("head", self.head)):
-            if not isinstance(choice, int) and choice not in ("all", "mean"):
-                raise InputError(f"The {name} is {choice!r}: it should be a number, 'all' or 'mean'.")
+        for name, choice, words in (("layer", self.layer, ("all", "mean")), ("head", self.head, self.HEADS)):
+            if not isinstance(choice, int) and choice not in words:
+                others = " or ".join(map(repr, words))
+                raise InputError(f"The {name} is {choice!r}: it should be a number, {others}.")
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def attention(model: LoadedModel, batch: Batch, settings: AttentionSettings) -> 
             watch(model.module, [layer.module for layer in reading.layers], parts, keep=chosen) as seen,
         ):
             model.run(batch)
-        here = [share * seen[layer.module] for layer in reading.layers]
+        here = [share * layer.seen_by(seen) for layer in reading.layers]
         per_layer = here if point == 0 else [one + other for one, other in zip(per_layer, here, strict=True)]
     return reading.scored(model, batch, per_layer, head_axis=settings.head == "all")
 
@@ -126,6 +130,13 @@ class Reading:
         if self.settings.reading == "input" and not self.whole_map:
             row_mask = batch.row_mask & (batch.rows < self._steps(batch)[:, None] - 1)
         return Scored(scores, axes, "source" if self.whole_map else "target", columns, row_mask)
+
+    def real_columns(self, batch: Batch) -> Bool[Tensor, "batch key"]:
+        """Return which key positions are real: those of the source, or of a decoder that has its own."""
+        if self.kind != "decoder" or batch.decoder_ids is None:
+            return batch.mask
+        positions = torch.arange(batch.decoder_ids.shape[1], device=batch.device)
+        return positions < self._steps(batch)[:, None]
 
     def _steps(self, batch: Batch) -> Tensor:
         """Count each example's real decoder steps."""

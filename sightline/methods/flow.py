@@ -67,7 +67,7 @@ def rollout(model: LoadedModel, batch: Batch, settings: RolloutSettings) -> Scor
         model.run(batch)
 
     def mixture(layer: AttentionLayer) -> Mixture:
-        weights = seen[layer.module].weights
+        weights = layer.seen_by(seen).weights
         assert weights is not None
         mean = weights.mean(1)
         return Mixture((1 - settings.residual) * mean, torch.full_like(mean[..., 0], settings.residual))
@@ -87,7 +87,11 @@ def alti(model: LoadedModel, batch: Batch, settings: AltiSettings) -> Scored:
     watched = watch(model.module, [layer.module for layer in layers], record=parts)
     with _Additions(model, layers).watched() as additions, watched as seen:
         model.run(batch)
-    return _flow(model, batch, lambda layer: _alti_mixture(layer, seen[layer.module], additions[layer.module]))
+
+    def mixture(layer: AttentionLayer) -> Mixture:
+        return _alti_mixture(layer, layer.seen_by(seen), additions[layer.module][layer.call])
+
+    return _flow(model, batch, mixture)
 
 
 def _mixing_layers(model: LoadedModel) -> list[AttentionLayer]:
@@ -152,17 +156,17 @@ class _Additions:
     def __init__(self, model: LoadedModel, layers: list[AttentionLayer]) -> None:
         self.model = model
         self.layers = layers
-        self.found: dict[nn.Module, Addition] = {}
+        self.found: dict[nn.Module, list[Addition]] = {}  # one for each call of a layer
         self.latest: Addition | None = None
         self.given: dict[nn.Module, tuple[Tensor, Tensor]] = {}
         self.last_norm: tuple[Tensor, Tensor] | None = None
 
     @contextmanager
-    def watched(self) -> Iterator[dict[nn.Module, Addition]]:
+    def watched(self) -> Iterator[dict[nn.Module, list[Addition]]]:
         """Give what is found, as long as the context lasts."""
         before: list[tuple[nn.Module, Before]] = []
         after: list[tuple[nn.Module, After]] = []
-        for layer in self.layers:
+        for layer in {layer.module: layer for layer in self.layers}.values():
             if layer.output is None:
                 layer.output_map(1)  # says in one sentence why this model cannot be asked
             assert layer.output is not None
@@ -183,7 +187,8 @@ class _Additions:
     def _behind(self, layer: AttentionLayer) -> After:
         def hook(_module: nn.Module, _args: object, output: Tensor) -> None:
             given, stream = self.given[layer.module]
-            self.latest = self.found[layer.module] = Addition(given, stream, output.reshape(given.shape))
+            self.latest = Addition(given, stream, output.reshape(given.shape))
+            self.found.setdefault(layer.module, []).append(self.latest)
 
         return hook
 

@@ -8,6 +8,7 @@ a short one, so the norm of alpha f(x) is read instead of alpha alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -30,14 +31,15 @@ class NormsSettings(LayerSettings):
     norm of f(x), the same in every row.
     """
 
+    HEADS: ClassVar[tuple[str, ...]] = ("sum", *LayerSettings.HEADS)
+
     head: int | str = "sum"
     of: str = "weighted"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.of not in ("weighted", "vectors"):
             raise unknown_name("quantity", self.of, ["weighted", "vectors"])
-        if self.head != "sum":
-            super().__post_init__()
 
 
 @torch.no_grad()
@@ -54,7 +56,7 @@ def norms(model: LoadedModel, batch: Batch, settings: NormsSettings) -> Scored:
         assert record.values is not None
         weights = record.weights
         if settings.of == "vectors":
-            weights = torch.ones_like(weights) * batch_mask(batch, weights)
+            weights = torch.ones_like(weights) * reading.real_columns(batch)[:, None, None]
         gram = gram_matrices(by_module[module], record.values.float())
         if settings.head == "sum":
             scores = norms_of_sum(weights, gram)
@@ -64,15 +66,8 @@ def norms(model: LoadedModel, batch: Batch, settings: NormsSettings) -> Scored:
 
     with watch(model.module, by_module, record=("weights", "values"), keep=measured) as seen:
         model.run(batch)
-    per_layer = [seen[layer.module] for layer in reading.layers]
+    per_layer = [layer.seen_by(seen) for layer in reading.layers]
     return reading.scored(model, batch, per_layer, head_axis=settings.head == "all")
-
-
-def batch_mask(batch: Batch, weights: Float[Tensor, "batch head target source"]) -> Tensor:
-    """Say which columns of these weights are real."""
-    if weights.shape[-1] != batch.mask.shape[1]:  # a decoder's own positions, padded on the right
-        return torch.ones(weights.shape[-1], device=weights.device)
-    return batch.mask[:, None, None].to(weights.dtype)
 
 
 def transformed_vectors(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,9 @@ from sightline.methods.attention import LayerSettings, read_layers
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
+
+Output = tuple[nn.Module, int]
+"""A block of a stack, and the number of its call."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,13 @@ def value_zeroing(model: LoadedModel, batch: Batch, settings: ValueZeroingSettin
     """
     reading = read_layers(model, settings.reading())
     layers = [layer.module for layer in reading.layers]
-    blocks = [_block_of(model.module, layer) for layer in layers]
-    clean: dict[nn.Module, Tensor] = {}
+    # Where one module serves several layers, so does its block: the output of each is known by the number of its call.
+    outputs = [(_block_of(model.module, layer.module), layer.call) for layer in reading.layers]
+    blocks = list(dict.fromkeys(block for block, _ in outputs))
+    clean: dict[Output, Tensor] = {}
     with _at_outputs(blocks, clean.setdefault), watch(model.module, layers) as seen:
         model.run(batch)
-    weights = seen[layers[0]].weights
+    weights = reading.layers[0].seen_by(seen).weights
     assert weights is not None
     if any(states.shape[1] != weights.shape[2] for states in clean.values()):
         raise InputError(
@@ -56,11 +61,11 @@ def value_zeroing(model: LoadedModel, batch: Batch, settings: ValueZeroingSettin
         )
     distances = [torch.zeros_like(weights[:, 0]) for _ in layers]
     for column in range(weights.shape[-1]):
-        changed: dict[nn.Module, Tensor] = {}
+        changed: dict[Output, Tensor] = {}
 
-        def keep(block: nn.Module, states: Tensor, changed: dict[nn.Module, Tensor] = changed) -> Tensor:
-            changed[block] = states
-            return clean[block]
+        def keep(output: Output, states: Tensor, changed: dict[Output, Tensor] = changed) -> Tensor:
+            changed[output] = states
+            return clean[output]
 
         def zeroed(call: Call, column: int = column) -> Tensor:
             values = call.values.clone()
@@ -69,8 +74,8 @@ def value_zeroing(model: LoadedModel, batch: Batch, settings: ValueZeroingSettin
 
         with _at_outputs(blocks, keep), watch(model.module, layers, record=(), change=Change(values=zeroed)):
             model.run(batch)
-        for number, block in enumerate(blocks):
-            similarity = F.cosine_similarity(changed[block].float(), clean[block].float(), dim=-1)
+        for number, output in enumerate(outputs):
+            similarity = F.cosine_similarity(changed[output].float(), clean[output].float(), dim=-1)
             distances[number][..., column] = 1 - similarity
     per_layer = [reading.rows_of(model, batch, distance) for distance in distances]
     return reading.scored(model, batch, per_layer, head_axis=False)
@@ -87,12 +92,14 @@ def _block_of(model: nn.Module, layer: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def _at_outputs(blocks: list[nn.Module], change: Any) -> Iterator[None]:
-    """Show the states that each block gives, and let them be replaced."""
+def _at_outputs(blocks: list[nn.Module], change: Callable[[Output, Tensor], Tensor]) -> Iterator[None]:
+    """Show the states that each block gives in each of its calls, and let them be replaced."""
+    calls = dict.fromkeys(blocks, 0)
 
     def hook(block: nn.Module, _args: object, output: Any) -> Any:
         states = output[0] if isinstance(output, tuple) else output
-        states = change(block, states)
+        states = change((block, calls[block]), states)
+        calls[block] += 1
         return (states, *output[1:]) if isinstance(output, tuple) else states
 
     with hooks(after=[(block, hook) for block in blocks]):

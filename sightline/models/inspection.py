@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from sightline.attend.hooks import Before, hooks
-from sightline.attend.watch import Record, eager_attention, watch
+from sightline.attend.watch import Record, Watch, eager_attention, watch
 from sightline.errors import InputError
 
 KINDS = ("cross", "encoder", "decoder")
@@ -26,12 +27,21 @@ TOLERANCE_HALF = 0.1
 
 @dataclass(frozen=True)
 class AttentionLayer:
-    """One attention layer: its module, what kind it is, its number among its kind, its output projection if known."""
+    """One attention layer: its module, what kind it is, its number among its kind, its output projection if known.
+
+    Where one module serves several layers (ALBERT), `call` is the number of this layer's among the module's calls in a
+    pass.
+    """
 
     module: nn.Module
     kind: str
     index: int
     output: nn.Module | None
+    call: int = 0
+
+    def seen_by(self, watch: Watch) -> Any:
+        """Return what a watch over one pass recorded in this layer."""
+        return watch.call(self.module, self.call)
 
     def output_map(self, heads: int) -> Float[Tensor, "head width model"]:
         """Give the linear map from each head's values to the layer's output, without its bias.
@@ -84,22 +94,24 @@ def find_attention(
     encoder = set(model.get_encoder().modules()) if target_length is not None else set()  # type: ignore[operator]
     parents = {child: parent for parent in model.modules() for child in parent.children()}
     layers: list[AttentionLayer] = []
-    for module, records in seen.calls.items():
+    for module in seen.order:
+        first = seen.call(module, 0)
         if target_length is None:
-            kind = _kind_in_one_stack(records[0])
+            kind = _kind_in_one_stack(first)
         elif module in encoder:
             kind = "encoder"
         else:
-            kind = "cross" if _source_length(records[0]) == source_length else "decoder"
+            kind = "cross" if _source_length(first) == source_length else "decoder"
         index = sum(layer.kind == kind for layer in layers)
-        layers.append(AttentionLayer(module, kind, index, _output(module, records[0], parents, inputs)))
+        call = sum(layer.module is module for layer in layers)
+        layers.append(AttentionLayer(module, kind, index, _output(module, first, parents, inputs), call))
     return layers
 
 
 def _keep_input(inputs: dict[nn.Module, Tensor]) -> Before:
     def keep(module: nn.Module, args: tuple[Tensor, ...], _kwargs: object) -> None:
-        if args:
-            inputs[module] = args[0]
+        if args:  # of the first call, as the record that it is compared with
+            inputs.setdefault(module, args[0])
 
     return keep
 

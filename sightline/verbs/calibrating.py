@@ -53,6 +53,8 @@ def attach_calibration(model: LoadedModel, settings: CalibrationSettings) -> Cal
 def _find_shapes(model: LoadedModel) -> list[LayerShape]:
     """Run a small batch to see the sizes of what each cross-attention layer is given."""
     layers = [layer.module for layer in model.layers("cross")]
+    if len(set(layers)) < len(layers):
+        raise InputError(f"{type(model.module).__name__} shares its cross-attention between layers: calibrate another.")
     names = {module: name for name, module in model.module.named_modules()}
     states: dict[nn.Module, Tensor] = {}
     with (

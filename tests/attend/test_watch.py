@@ -49,7 +49,7 @@ def test_nothing_changed_and_weights_as_the_model_gives_them(name: str, kernel: 
     theirs = {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"}
     for layer in model.attention_layers:
         key = theirs[layer.kind] if model.has_encoder_and_decoder else "attentions"
-        ours = seen[layer.module].weights
+        ours = layer.seen_by(seen).weights
         reference = expected[key][layer.index]
         real = real_rows(model, inputs, layer.kind, reference)
         torch.testing.assert_close(ours * real, reference * real, atol=1e-5, rtol=1e-4)

@@ -10,6 +10,7 @@ from methods.literal import close, example_of
 
 import sightline
 from sightline.attend.watch import watch
+from sightline.errors import InputError
 from sightline.methods.norms import norms_by_head, norms_of_sum
 
 KINDS = [
@@ -28,7 +29,7 @@ def weighted_vectors(model, example, kind):
     with torch.no_grad(), watch(model.module, [x.module for x in layers], record=("weights", "values")) as seen:
         model.module(**model.inputs(batch))
     for layer in layers:
-        weights, values = seen[layer.module].weights[0], seen[layer.module].values[0]
+        weights, values = layer.seen_by(seen).weights[0], layer.seen_by(seen).values[0]
         heads, width = values.shape[0], values.shape[2]
         none = layer.output(torch.zeros(1, heads * width))
         vectors = []
@@ -60,6 +61,31 @@ def test_vectors_without_weights() -> None:
     np.testing.assert_allclose(why.scores[:, 0], why.scores[:, -1], rtol=1e-5)
 
 
+def test_vectors_of_a_decoder_are_its_own_positions() -> None:
+    """The longest source is as long as the longest target, and each stands beside a short one."""
+    model = zoo.model("marian")
+    long, short = "el gato el gato", "Sí."
+    pairs = [(long, short), (short, long)]
+    whole = sightline.explain(model, *map(list, zip(*pairs, strict=True)), method="norms", of="vectors", kind="decoder")
+    assert len(model.encode(long, short).ids) == len(model.encode(short, long).decoder_ids)
+    for pair, together in zip(pairs, whole, strict=True):
+        alone = sightline.explain(model, *pair, method="norms", of="vectors", kind="decoder")
+        assert (alone.scores > 0).all()
+        close(together.scores, torch.from_numpy(alone.scores.copy()), 1e-5)
+
+
+def test_settings_are_checked_whatever_the_head() -> None:
+    for settings, sentence in (
+        ({"layer": "al"}, "The layer is 'al': it should be a number, 'all' or 'mean'."),
+        ({"reading": "inptu"}, "There is no reading 'inptu'"),
+        ({"kind": "self"}, "There is no kind of attention 'self'"),
+        ({"head": "max"}, "The head is 'max': it should be a number, 'sum' or 'all' or 'mean'."),
+        ({"of": "weights"}, "There is no quantity 'weights'"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            sightline.explain(zoo.model("marian"), "cat", "gato", method="norms", **settings)
+
+
 @pytest.mark.parametrize("name", ["marian", "gpt2"])
 @pytest.mark.parametrize("method", ["attention", "norms"])
 def test_the_reading_by_input_is_one_step_later(name: str, method: str) -> None:
@@ -75,6 +101,36 @@ def test_the_reading_by_input_is_one_step_later(name: str, method: str) -> None:
         else:
             assert other.target.pieces == one.target.pieces
             np.testing.assert_allclose(other.scores[:-1], one.scores[1:], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["marian", "t5"])
+@pytest.mark.parametrize("method", ["attention", "norms"])
+def test_by_input_a_translation_that_was_cut_keeps_its_last_row(name: str, method: str) -> None:
+    """The step that reads the last piece is what the decoder would have done next."""
+    model = zoo.model(name)
+    short, longer = (
+        sightline.explain(model, zoo.SOURCES[0], method=method, reading="input", generation=options)
+        for options in ({"max_new_tokens": n, "min_new_tokens": n, "do_sample": False} for n in (5, 6))
+    )
+    assert len(short.target) == 5
+    assert short.target.pieces == longer.target.pieces[:5]
+    close(short.scores, torch.from_numpy(longer.scores[:, :5].copy()), 1e-5)
+    output = sightline.explain(
+        model, zoo.SOURCES[0], method=method, generation={"max_new_tokens": 5, "min_new_tokens": 5, "do_sample": False}
+    )
+    assert output.target == short.target
+    close(short.scores[:, :-1], torch.from_numpy(output.scores[:, 1:].copy()), 1e-5)
+
+
+def test_a_translation_that_takes_every_position_is_read_as_far_as_there_are_steps() -> None:
+    model = zoo.model("marian")
+    assert model.max_length == 128
+    cut = {"max_new_tokens": 128, "min_new_tokens": 128, "do_sample": False}
+    why = sightline.explain(model, "cat", reading="input", generation=cut)
+    assert len(why.target) == 127
+    endless = {"min_new_tokens": 127, "do_sample": False}
+    long = " ".join(["cat"] * 60)
+    assert len(sightline.explain(model, long, reading="input", generation=endless).target) == 127
 
 
 def test_gram_matrices_are_enough() -> None:

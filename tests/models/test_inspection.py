@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 import torch
 import transformers as tf
@@ -38,23 +36,28 @@ def test_kinds_and_numbers(name: str) -> None:
     else:
         kind = "decoder" if name in zoo.DECODERS or name.startswith("gpt2") else "encoder"
         assert found == [(kind, 0), (kind, 1)]
-    assert len({layer.module for layer in model.attention_layers}) == len(found)
+    calls = [layer.call for layer in model.attention_layers]
+    modules = {layer.module for layer in model.attention_layers}
+    assert (calls, len(modules)) == (([0, 1], 1) if name == "albert-filler" else ([0] * len(found), len(found)))
 
 
 def seen_by_projections(model: LoadedModel, batch: Batch) -> dict[AttentionLayer, tuple[Tensor, Tensor, Tensor]]:
     """Give weights, values and the output projection's output of each layer."""
-    outputs: dict[nn.Module, Tensor] = {}
+    outputs: dict[nn.Module, list[Tensor]] = {}
 
-    def keep(layer: AttentionLayer, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
-        outputs[layer.module] = output
+    def keep(module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+        outputs.setdefault(module, []).append(output)
 
     layers = [layer for layer in model.attention_layers if layer.output is not None]
-    handles = [layer.output.register_forward_hook(partial(keep, layer)) for layer in layers]
+    handles = [module.register_forward_hook(keep) for module in {layer.output for layer in layers}]
     with watch(model.module, record=("weights", "values")) as seen:
         model.run(batch)
     for handle in handles:
         handle.remove()
-    return {layer: (seen[layer.module].weights, seen[layer.module].values, outputs[layer.module]) for layer in layers}
+    records = {layer: layer.seen_by(seen) for layer in layers}
+    return {
+        layer: (record.weights, record.values, outputs[layer.output][layer.call]) for layer, record in records.items()
+    }
 
 
 @pytest.mark.parametrize("name", zoo.ZOO)
