@@ -15,7 +15,7 @@ from opus import marian, seconds, sentences
 import sightline
 from sightline.alignment.bitext import build_bitext
 from sightline.alignment.eflomal import align_with_eflomal
-from sightline.alignment.statistical import train_diagonal
+from sightline.alignment.position_model import train_diagonal
 from sightline.data.corpora import data_path
 from sightline.data.hansard import read_training_pairs
 

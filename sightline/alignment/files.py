@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from sightline.alignment.bitext import Words, build_bitext
+from sightline.alignment.columns import Alignments
 from sightline.alignment.eflomal import align_with_eflomal
 from sightline.alignment.formats import Path
-from sightline.alignment.links import Alignment
 from sightline.alignment.parallel import read_pairs
-from sightline.alignment.statistical import ALIGNERS, load_aligner, train_aligner
-from sightline.alignment.symmetrization import DEFAULT_RULE, symmetrize_all
+from sightline.alignment.saved import load_aligner, save_aligner
+from sightline.alignment.statistical import ALIGNERS, train_aligner
+from sightline.alignment.symmetrization import DEFAULT_RULE, RULES, symmetrize_in_columns
 from sightline.errors import InputError, unknown_name
-from sightline.files import STANDARD_INPUT
+from sightline.files import check_writable
 
 EFLOMAL = "eflomal"
 
@@ -26,8 +27,8 @@ def align_files(
     iterations: int = 5,
     save: Path | None = None,
     load: Path | None = None,
-) -> Iterator[Alignment]:
-    """Align parallel text (see `read_pairs`) in both directions, joined by a rule.
+) -> Iterator[Alignments]:
+    """Align parallel text (see `read_pairs`) in both directions, joined by a rule; yield many alignments at a time.
 
     `aligner` is ibm1, diagonal or eflomal, trained on this text and, except eflomal, perhaps saved; `load` names one
     that was saved before, which takes any text.
@@ -39,25 +40,22 @@ def align_files(
         raise InputError("Name either an aligner to train on this text, or a saved one to load.")
     if save is not None and aligner in (None, EFLOMAL):
         raise InputError(f"Only an aligner that is trained here can be saved: {' or '.join(ALIGNERS)}.")
+    if rule not in RULES:
+        raise unknown_name("symmetrisation rule", rule, RULES)
+    pairs = _words(read_pairs(source, target))
     if load is not None:
-        return load_aligner(load).align(_words(read_pairs(source, target)), rule)
-    read = _reader(source, target)
+        return load_aligner(load).align_in_columns(pairs, rule)
     if aligner == EFLOMAL:
-        forward, reverse = zip(*align_with_eflomal(_words(read())), strict=True)
-        return symmetrize_all(forward, reverse, rule)
+        forward, reverse = zip(*align_with_eflomal(pairs), strict=True)
+        return symmetrize_in_columns(forward, reverse, rule)
     assert aligner is not None
-    trained = train_aligner(build_bitext(_words(read())), aligner, iterations)
     if save is not None:
-        trained.save(save)
-    return trained.align(_words(read()), rule)
-
-
-def _reader(source: Path, target: Path | None) -> Callable[[], Iterable[tuple[str, str]]]:
-    """Give what reads the pairs as often as needed; standard input is held, since it is read but once."""
-    if STANDARD_INPUT in (str(source), str(target)):
-        held = list(read_pairs(source, target))
-        return lambda: held
-    return lambda: read_pairs(source, target)
+        check_writable(save)
+    bitext = build_bitext(pairs)
+    trained = train_aligner(bitext, aligner, iterations)
+    if save is not None:
+        save_aligner(trained, save)
+    return trained.align_bitext(bitext, rule)
 
 
 def _words(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[Words, Words]]:

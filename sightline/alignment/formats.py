@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from sightline.alignment.columns import Alignments
 from sightline.alignment.links import Alignment
 from sightline.alignment.parallel import read_pairs
 from sightline.errors import InputError, unknown_name
@@ -91,7 +92,7 @@ def read_alignments(
 
 
 def write_alignments(
-    alignments: Iterable[Alignment],
+    alignments: Iterable[Alignment | Alignments],
     path: Path = STANDARD_OUTPUT,
     format: str = "pharaoh",
     base: int | None = None,
@@ -106,23 +107,37 @@ def write_alignments(
 
 
 def render_alignments(
-    alignments: Iterable[Alignment],
+    alignments: Iterable[Alignment | Alignments],
     format: str = "pharaoh",
     base: int | None = None,
     target_first: bool = False,
     confidences: bool = False,
 ) -> Iterator[str]:
-    """Yield what a file has for each alignment, line ends included."""
+    """Yield what a file has for each alignment, or for many that come as columns, line ends included."""
     written_in = _format(format)
     base = _base(written_in, base)
-    for number, alignment in enumerate(alignments, start=1):
-        shown = alignment.flipped() if target_first else alignment
-        links = [
-            WrittenLink(left + base, right + base, shown.confidences.get((left, right), 1.0), (left, right) in shown)
-            for left, right in sorted(shown.possible)
-        ]
-        sentence = WrittenSentence(links, shown.source_length, shown.target_length)
-        yield written_in.write(number, sentence, confidences)
+    number = 0
+    for some in alignments:
+        if isinstance(some, Alignments) and written_in is PHARAOH:
+            from sightline.alignment.rendering import render_pharaoh  # numba, which reading files does not need
+
+            yield render_pharaoh(some.flipped() if target_first else some, base, confidences)
+            number += len(some)
+            continue
+        for alignment in some if isinstance(some, Alignments) else (some,):
+            number += 1
+            shown = alignment.flipped() if target_first else alignment
+            yield written_in.write(number, _written(shown, base), confidences)
+
+
+def _written(alignment: Alignment, base: int) -> WrittenSentence:
+    links = [
+        WrittenLink(
+            left + base, right + base, alignment.confidences.get((left, right), 1.0), (left, right) in alignment
+        )
+        for left, right in sorted(alignment.possible)
+    ]
+    return WrittenSentence(links, alignment.source_length, alignment.target_length)
 
 
 def read_lengths(source: Path, target: Path | None = None) -> Iterator[Lengths]:

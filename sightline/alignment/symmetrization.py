@@ -24,12 +24,13 @@ word; neighbours as in NEIGHBOURS; of the links left over, first those of the fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice, pairwise, zip_longest
+from itertools import islice, zip_longest
 from typing import NamedTuple, no_type_check
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int32, Int64
 
+from sightline.alignment.columns import NOT_KNOWN, Alignments, each_alignment
 from sightline.alignment.formats import Path, read_alignments
 from sightline.alignment.links import Alignment
 from sightline.compilation import njit
@@ -72,14 +73,20 @@ def symmetrize(forward: Alignment, reverse: Alignment, rule: str) -> Alignment:
     >>> symmetrize(Alignment([(0, 0), (1, 1)]), Alignment([(0, 0), (1, 2)]), "grow-diag-strict")
     Alignment(0-0 1-1:0.50)
     """
-    return next(_join([(forward, reverse)], _rule(rule)))
+    return _join([(forward, reverse)], _rule(rule))[0]
 
 
 def symmetrize_all(forward: Iterable[Alignment], reverse: Iterable[Alignment], rule: str) -> Iterator[Alignment]:
     """Join the alignments of many pairs in two directions, both as (source, target) links, in order, as they come."""
+    return each_alignment(symmetrize_in_columns(forward, reverse, rule))
+
+
+def symmetrize_in_columns(
+    forward: Iterable[Alignment], reverse: Iterable[Alignment], rule: str
+) -> Iterator[Alignments]:
+    """Join as `symmetrize_all` does; many alignments at a time make up a set of columns."""
     settings = _rule(rule)
-    for chunk in _chunks(_paired(forward, reverse)):
-        yield from _join(chunk, settings)
+    return (_join(chunk, settings) for chunk in _chunks(_paired(forward, reverse)))
 
 
 def symmetrize_files(
@@ -136,67 +143,94 @@ def _refuse_flipped(pairs: list[tuple[Alignment, Alignment]], reverse_name: Path
         )
 
 
-def _join(pairs: list[tuple[Alignment, Alignment]], rule: Rule) -> Iterator[Alignment]:
-    forward, reverse = _flatten([one for one, _ in pairs]), _flatten([other for _, other in pairs])
-    places, back = np.unique(np.concatenate([forward.places, reverse.places]), return_inverse=True)
-    marks = np.zeros(len(places), np.uint8)
-    confidences = np.zeros(len(places))
-    halves = np.split(back, [len(forward.places)])
-    for direction, mark, at in zip((forward, reverse), (FORWARD, REVERSE), halves, strict=True):
-        marks[at] |= mark
-        confidences[at] += direction.confidences / 2
-    _choose(places, marks, *rule)
-    chosen = np.flatnonzero(marks & CHOSEN)
-    pair, target, source = np.unravel_index(places[chosen], (len(pairs), MOST_WORDS, MOST_WORDS))
-    order = np.lexsort((target, source, pair))
-    starts = np.searchsorted(pair, np.arange(len(pairs) + 1)).tolist()
-    links = list(zip(source[order].tolist(), target[order].tolist(), strict=True))
-    values = confidences[chosen][order].tolist()
-    for (one, other), (begin, end) in zip(pairs, pairwise(starts), strict=True):
-        yield Alignment(
-            dict(zip(links[begin:end], values[begin:end], strict=True)),
-            source_length=one.source_length if other.source_length is None else other.source_length,
-            target_length=one.target_length if other.target_length is None else other.target_length,
-        )
+def _join(pairs: list[tuple[Alignment, Alignment]], rule: Rule) -> Alignments:
+    forward, reverse = (Alignments.of(direction) for direction in zip(*pairs, strict=True))
+    for links in (forward.source, forward.target, reverse.source, reverse.target):
+        if links.size and links.max() >= MOST_WORDS:
+            raise InputError(f"A link has the word {links.max()}: sentences may have {MOST_WORDS:,} words at most.")
+    columns = (FlatLinks(one.starts, one.source, one.target, one.confidence) for one in (forward, reverse))
+    source_lengths = np.where(reverse.source_lengths == NOT_KNOWN, forward.source_lengths, reverse.source_lengths)
+    target_lengths = np.where(reverse.target_lengths == NOT_KNOWN, forward.target_lengths, reverse.target_lengths)
+    starts, source, target, confidence = _join_links(*columns, *rule)
+    return Alignments(starts, source, target, confidence, source_lengths, target_lengths)
+
+
+def join_columns(forward: Alignments, backward: Alignments, rule: str) -> Alignments:
+    """Join the alignments of many pairs in two directions at once, where the backward ones are (target, source) links.
+
+    The lengths of all sentences are known.
+    """
+    longest = max(forward.source_lengths.max(initial=0), forward.target_lengths.max(initial=0))
+    if longest > MOST_WORDS:
+        raise InputError(f"A sentence has {longest} words: it may have {MOST_WORDS:,} at most.")
+    ahead = FlatLinks(forward.starts, forward.source, forward.target, forward.confidence)
+    back = FlatLinks(backward.starts, backward.target, backward.source, backward.confidence)
+    starts, source, target, confidence = _join_links(ahead, back, *_rule(rule))
+    return Alignments(starts, source, target, confidence, forward.source_lengths, forward.target_lengths)
 
 
 class FlatLinks(NamedTuple):
-    """The links of many alignments: places that grow with the alignment, then the target word, then the source word."""
+    """The columns that compiled code takes; see `Alignments`."""
 
-    places: Int64[np.ndarray, " link"]
-    confidences: Float64[np.ndarray, " link"]
-
-
-def _flatten(alignments: list[Alignment]) -> FlatLinks:
-    counts = [len(alignment) for alignment in alignments]
-    size = sum(counts)
-    indices = chain.from_iterable(chain.from_iterable(alignments))
-    links = np.fromiter(indices, np.int64, 2 * size).reshape(-1, 2)
-    if links.size and links.max() >= MOST_WORDS:
-        raise InputError(f"A link has the word {links.max()}: sentences may have {MOST_WORDS:,} words at most.")
-    values = chain.from_iterable(alignment.confidences.values() for alignment in alignments)
-    numbers = np.repeat(np.arange(len(alignments)), counts)
-    places = (numbers * MOST_WORDS + links[:, 1]) * MOST_WORDS + links[:, 0]
-    return FlatLinks(places, np.fromiter(values, np.float64, size))
+    starts: Int64[np.ndarray, " pair_1"]
+    source: Int32[np.ndarray, " link"]
+    target: Int32[np.ndarray, " link"]
+    confidence: Float64[np.ndarray, " link"]
 
 
 @njit(cache=True)
 @no_type_check
-def _choose(places, marks, start, grow, finish):
-    """Mark the chosen links of every pair."""
-    source_free = np.ones(MOST_WORDS, np.bool_)
-    target_free = np.ones(MOST_WORDS, np.bool_)
-    begin = 0
-    while begin < len(places):
-        end = begin + 1
-        while end < len(places) and places[end] // MOST_WORDS**2 == places[begin] // MOST_WORDS**2:
-            end += 1
-        _choose_in_pair(
-            places[begin:end] % MOST_WORDS**2, marks[begin:end], source_free, target_free, start, grow, finish
-        )
-        for at in range(begin, end):
-            source_free[places[at] % MOST_WORDS] = target_free[places[at] // MOST_WORDS % MOST_WORDS] = True
-        begin = end
+def _join_links(forward, reverse, start, grow, finish):
+    starts = np.zeros_like(forward.starts)
+    most = len(forward.source) + len(reverse.source)
+    sources, targets, confidences = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most)
+    for pair in range(len(starts) - 1):
+        begin = starts[pair]
+        free = sources[begin:], targets[begin:], confidences[begin:]
+        starts[pair + 1] = begin + _join_pair(forward, reverse, pair, (start, grow, finish), *free)
+    size = starts[-1]
+    return starts, sources[:size].copy(), targets[:size].copy(), confidences[:size].copy()
+
+
+@njit(cache=True)
+@no_type_check
+def _join_pair(forward, reverse, pair, rule, sources, targets, confidences):
+    """Write the links of a pair, by source word and then by target word; return how many there are."""
+    of_forward = forward.starts[pair + 1] - forward.starts[pair]
+    of_reverse = reverse.starts[pair + 1] - reverse.starts[pair]
+    places = np.empty(of_forward + of_reverse, np.int64)  # those of both directions are there twice
+    width, height, size = 0, 0, 0
+    for direction in (forward, reverse):
+        for k in range(direction.starts[pair], direction.starts[pair + 1]):
+            source, target = direction.source[k], direction.target[k]
+            places[size] = np.int64(target) * MOST_WORDS + source
+            width, height, size = max(width, source + 1), max(height, target + 1), size + 1
+    places.sort()
+    size = 0
+    for at in range(len(places)):
+        if at == 0 or places[at] != places[at - 1]:
+            places[size] = places[at]
+            size += 1
+    places = places[:size]
+    marks, confidence = np.zeros(size, np.uint8), np.zeros(size)
+    for direction, mark in ((forward, FORWARD), (reverse, REVERSE)):
+        for k in range(direction.starts[pair], direction.starts[pair + 1]):
+            at = _find(places, np.int64(direction.target[k]), np.int64(direction.source[k]))
+            marks[at] |= mark
+            confidence[at] += direction.confidence[k] / 2
+    _choose_in_pair(places, marks, np.ones(width, np.bool_), np.ones(height, np.bool_), *rule)
+    chosen = np.empty(size, np.int64)
+    links = 0
+    for at in range(size):
+        if marks[at] & CHOSEN:
+            chosen[links] = places[at] % MOST_WORDS * MOST_WORDS + places[at] // MOST_WORDS
+            links += 1
+    chosen[:links].sort()
+    for link in range(links):
+        source, target = chosen[link] // MOST_WORDS, chosen[link] % MOST_WORDS
+        sources[link], targets[link] = source, target
+        confidences[link] = confidence[_find(places, target, source)]
+    return links
 
 
 @njit(cache=True)

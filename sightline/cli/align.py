@@ -15,6 +15,7 @@ from sightline.errors import InputError
 from sightline.models.box import BOX_MODEL
 
 if TYPE_CHECKING:
+    from sightline.alignment.columns import Alignments
     from sightline.alignment.links import Alignment
     from sightline.verbs.ways import Choice
 
@@ -62,7 +63,7 @@ def align(
     """
     from sightline.alignment.formats import write_alignments
 
-    alignments: Iterator[Alignment]
+    alignments: Iterator[Alignment | Alignments]
     if model is not None and (aligner or load):
         raise InputError("Align either with --model or with a statistical aligner (--aligner, --load).")
     if aligner or load:
