@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 from pickle import UnpicklingError
@@ -51,6 +52,7 @@ OURS: dict[str, Any] = {
 for _cls in OURS.values():
     AutoConfig.register(_cls.config_class.model_type, _cls.config_class, exist_ok=True)
 
+DEFAULT_MEMORY = "2GB"
 SAVE_IT = "save it beside the model with save_pretrained, or load(model, tokenizer=...)."
 
 
@@ -64,16 +66,27 @@ def load(
     target_lang: str | None = None,
     prefix: str = "",
     chat: bool = False,
-    max_memory: int | str = "2GB",
+    max_memory: int | str = DEFAULT_MEMORY,
 ) -> LoadedModel:
     """Load a model so that every method can ask it.
 
     `model` is a Hugging Face name, a folder or a model object (then with its tokenizer); without one it is `en-es`, the
     model in the box (`en-es-calibrated`: with calibrated attention). Languages are for multilingual translation models
     and for those that translate both ways, `prefix` is put before every source (T5), `chat` wraps the source in the
-    tokenizer's chat template. `max_memory` bounds what a method holds beside the model itself.
+    tokenizer's chat template. `max_memory` bounds what a method holds beside the model itself. A tokenizer object stays
+    as it is: where languages are given, they are set on a copy. A model that is loaded already is returned as it is.
     """
     if isinstance(model, LoadedModel):
+        _check_nothing_given(
+            tokenizer=tokenizer is not None,
+            device=device,
+            dtype=dtype,
+            source_lang=source_lang,
+            target_lang=target_lang,
+            prefix=prefix,
+            chat=chat,
+            max_memory=max_memory != DEFAULT_MEMORY,
+        )
         return model
     if isinstance(model, str | os.PathLike):
         calibration = Path(model)
@@ -92,11 +105,22 @@ def load(
         _move(module, device)
     if isinstance(tokenizer, str | os.PathLike):
         tokenizer = _load_tokenizer(os.fspath(tokenizer))
+    elif source_lang is not None or target_lang is not None:
+        tokenizer = copy.deepcopy(tokenizer)
     task = _task(module)
     prompt = _prompt(tokenizer, source_lang, target_lang, prefix, chat)
     if isinstance(model, str | os.PathLike):
         module.eval()
     return LoadedModel(module, tokenizer, task, prompt, read_size(max_memory))
+
+
+def _check_nothing_given(**options: Any) -> None:
+    """Refuse options for a model that is loaded already."""
+    if given := [name for name, value in options.items() if value]:
+        raise InputError(
+            f"The model is loaded already, so {' and '.join(given)} cannot be changed: "
+            "load its name or folder with these options, or its module and tokenizer."
+        )
 
 
 def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:

@@ -275,3 +275,37 @@ def test_a_quantised_model_keeps_its_attention() -> None:
         ours = loaded.layers("cross")[0].output_map(zoo.HEADS)
         exact = zoo.model("marian").layers("cross")[0].output_map(zoo.HEADS)
     torch.testing.assert_close(ours, exact, atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("name", zoo.LANGUAGES)
+def test_two_directions_of_one_tokenizer_do_not_spoil_each_other(name: str) -> None:
+    module, tokenizer = zoo.ZOO[name]()
+    english, spanish = zoo.LANGUAGES[name]
+    before = (tokenizer.src_lang, tokenizer.tgt_lang, tokenizer("The cat").input_ids)
+    there = sightline.load(module, tokenizer, source_lang=english, target_lang=spanish)
+    expected = there.encode("The cat", "El gato")
+    back = sightline.load(module, tokenizer, source_lang=spanish, target_lang=english)
+    assert back.encode("The cat", "El gato") != expected
+    assert there.encode("The cat", "El gato") == expected
+    assert (there.tokenizer.src_lang, back.tokenizer.src_lang) == (english, spanish)
+    assert (tokenizer.src_lang, tokenizer.tgt_lang, tokenizer("The cat").input_ids) == before
+    assert sightline.load(module, tokenizer).tokenizer is tokenizer
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"dtype": "float64"}, "dtype"),
+        ({"device": "cpu"}, "device"),
+        ({"source_lang": "en", "target_lang": "es"}, "source_lang and target_lang"),
+        ({"prefix": "translate: "}, "prefix"),
+        ({"chat": True}, "chat"),
+        ({"max_memory": "1GB"}, "max_memory"),
+        ({"tokenizer": "a folder"}, "tokenizer"),
+    ],
+)
+def test_options_for_a_model_that_is_loaded_already(options: dict, named: str) -> None:
+    model = zoo.model("marian")
+    assert sightline.load(model) is model
+    with pytest.raises(InputError, match=f"loaded already, so {named} cannot be changed"):
+        sightline.load(model, **options)
