@@ -32,6 +32,7 @@ from jaxtyping import Bool, Float, Float64
 from sightline.alignment.links import Alignment, Link
 from sightline.attribution import Attribution
 from sightline.errors import InputError, unknown_name
+from sightline.values import check_share
 
 Matrix = Float64[np.ndarray, "target source"]
 AnyMatrix = Float[np.ndarray, "target source"]
@@ -59,6 +60,7 @@ def extract_alignment(
     if threshold is None:
         links = EXTRACTIONS[extraction](scores)
     elif extraction in THRESHOLDED:
+        check_share("threshold", threshold)
         links = THRESHOLDED[extraction](scores, threshold)
     else:
         raise InputError(f"The extraction {extraction!r} has no threshold; those that have: {', '.join(THRESHOLDED)}.")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sightline.errors import InputError
+from sightline.limits import LARGEST_SEED
 
 
 def score(
@@ -22,7 +23,7 @@ def score(
     gold_format: Annotated[str, typer.Option(help="Format of the gold file.")] = "pharaoh",
     source: Annotated[Path | None, typer.Option(help="The source text, to check links by.")] = None,
     target: Annotated[Path | None, typer.Option(help="The target text, to check links by.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the bootstrap intervals.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Score a word alignment: AER, precision, recall and F1 in percent, with 95% bootstrap intervals.

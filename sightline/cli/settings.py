@@ -19,6 +19,6 @@ def _read_setting(text: str) -> tuple[str, Any]:
     for kind in (int, float):
         try:
             return name, kind(value)
-        except ValueError:
+        except ValueError:  # also of too many digits
             continue
     return name, {"true": True, "false": False, "none": None}.get(value.lower(), value)

@@ -30,6 +30,7 @@ from sightline.methods.scored import Scored
 from sightline.methods.value_zeroing import ValueZeroingSettings, value_zeroing
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
+from sightline.values import checked_values
 
 
 class Method(NamedTuple):
@@ -44,14 +45,14 @@ class Method(NamedTuple):
         return (self.run.__doc__ or "").strip().splitlines()[0]
 
     def settings(self, name: str, changes: Mapping[str, Any]) -> Any:
-        """Change some defaults; an unknown setting is an error that lists the valid ones."""
+        """Change some defaults; an unknown setting or a value of another type is an error that says what is valid."""
         valid = [field.name for field in fields(self.defaults)]
         for setting in changes:
             if setting not in valid:
                 if not valid:
                     raise InputError(f"The method {name} has no settings, so {setting!r} cannot be given.")
                 raise unknown_name(f"setting of {name}", setting, valid)
-        return replace(self.defaults, **changes)
+        return replace(self.defaults, **checked_values(type(self.defaults), changes, name))
 
 
 METHODS: dict[str, Method] = {

@@ -20,6 +20,7 @@ from sightline.attribution import Attribution
 from sightline.errors import InputError, unknown_name
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
+from sightline.values import checked_values
 
 SIMILARITY = "similarity"
 MEASURES = ("cosine", "dot")
@@ -40,8 +41,6 @@ class SimilaritySettings:
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
             raise unknown_name("measure of similarity", self.measure, MEASURES)
-        if self.layer is not None and not isinstance(self.layer, int):
-            raise InputError(f"The layer is {self.layer!r}: it should be a number.")
 
     @classmethod
     def of(cls, changes: Mapping[str, Any]) -> SimilaritySettings:
@@ -50,7 +49,7 @@ class SimilaritySettings:
         for name in changes:
             if name not in valid:
                 raise unknown_name(f"setting of {SIMILARITY}", name, valid)
-        return cls(**changes)
+        return cls(**checked_values(cls, changes, SIMILARITY))
 
 
 @torch.no_grad()

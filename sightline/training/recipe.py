@@ -21,12 +21,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 from sightline.attend.calibration import CalibrationSettings
 from sightline.data.language import LanguageSettings
 from sightline.errors import InputError, unknown_name
+from sightline.limits import DEEPEST_YAML, LARGEST_COUNT, LARGEST_SEED, MOST_BEAMS, MOST_YAML_NODES
 from sightline.training.adversaries import AdversarySettings
 from sightline.training.architectures import ARCHITECTURES
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 EXTENDS = "extends"
 
 
@@ -160,7 +162,7 @@ class CalibratedTrainingSettings(CalibrationSettings):
 class EvaluationSettings:
     """The measurements: loss and accuracy on all held-out pairs at every checkpoint, BLEU at the end."""
 
-    beam: Positive = 4
+    beam: Annotated[int, Field(ge=1, le=MOST_BEAMS)] = 4
     length_penalty: float = 1.0
     """The power of the length that a hypothesis's log-probability is divided by."""
     bleu_sentences: Count = 0
@@ -179,7 +181,7 @@ class Recipe:
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     calibration: CalibratedTrainingSettings | None = None
     adversary: AdversarySettings | None = None
-    seed: Count = 1
+    seed: Seed = 1
     folder: Path = Path()
     """Where files of the data are looked for first."""
 
@@ -202,7 +204,7 @@ class _WrittenRecipe:
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     calibration: CalibratedTrainingSettings | None = None
     adversary: AdversarySettings | None = None
-    seed: Count = 1
+    seed: Seed = 1
 
 
 def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] | Mapping[str, Any] = ()) -> Recipe:
@@ -217,10 +219,11 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
         name, folder, written = str(path), path.parent, _read_file(path)
     for key, value in _as_mapping(changes).items():
         _set_key(written, key, value)
+    _check_numbers(written, name)
     checked = _validated(_WrittenRecipe, written, name)
     model = dict(checked.model)
     architecture = model.pop("architecture", "transformer")
-    if architecture not in ARCHITECTURES:
+    if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
         raise unknown_name("architecture", str(architecture), ARCHITECTURES)
     settings = _validated(ARCHITECTURES[architecture].settings, model, name, "model")
     _check_data(checked.data, name)
@@ -269,16 +272,62 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"There is no recipe {path}: give the path of a YAML file.")
     try:
-        written = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: this is not UTF-8 text.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    try:
+        written = _parse_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         raise InputError(f"{path}{line}: this is not YAML ({getattr(error, 'problem', error)}).") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: this is not UTF-8 text.") from error
-    if not isinstance(written, dict):
+    except ValueError as error:
+        raise InputError(f"{path}: {error}.") from error
+    if not isinstance(written, dict) or not all(isinstance(key, str) for key in written):
         raise InputError(f"{path}: a recipe is a list of `key: value`, with at least `data` and `training`.")
     return written
+
+
+def _parse_yaml(text: str) -> Any:
+    """Parse YAML; aliases that repeat too much, deep nesting and odd numbers are a ValueError that says so."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is not None:
+            _count_nodes(node, {}, 0)
+        return yaml.safe_load(text)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {DEEPEST_YAML} deep") from None
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        # What PyYAML makes of dates, numbers and tags that are none.
+        raise ValueError(f"a value cannot be read ({error})") from error
+
+
+def _count_nodes(node: yaml.Node, known: dict[int, int], depth: int) -> int:
+    """Count the values below a node, what an alias repeats each time anew."""
+    if depth > DEEPEST_YAML:  # an alias to what it is part of never ends
+        raise yaml.YAMLError(f"it is nested more than {DEEPEST_YAML} deep")
+    if id(node) not in known:
+        inner = node.value if isinstance(node, yaml.CollectionNode) else ()
+        children = [child for one in inner for child in (one if isinstance(one, tuple) else (one,))]
+        count = 1 + sum(_count_nodes(child, known, depth + 1) for child in children)
+        if count > MOST_YAML_NODES:
+            raise yaml.YAMLError(f"it has more than {MOST_YAML_NODES:,} values, aliases included")
+        known[id(node)] = count
+    return known[id(node)]
+
+
+def _check_numbers(value: Any, name: str, where: str = "") -> None:
+    """Refuse numbers that are none, infinite or huge, wherever they are."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_numbers(inner, name, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _check_numbers(inner, name, where)
+    elif isinstance(value, int | float) and not abs(value) <= LARGEST_COUNT:
+        raise InputError(f"{name}: {where} is {value}: it should be a number up to {LARGEST_COUNT:,}.")
 
 
 def _copy(recipe: Mapping[str, Any]) -> dict[str, Any]:
@@ -294,9 +343,9 @@ def _as_mapping(changes: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
         if not equals or not key:
             raise InputError(f"The setting {change!r} should look like key=value, for example training.steps=100.")
         try:
-            pairs[key] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise InputError(f"The value of {change!r} is not YAML.") from error
+            pairs[key] = _parse_yaml(value)
+        except (yaml.YAMLError, ValueError) as error:
+            raise InputError(f"The value of {change!r} is not YAML that a recipe can have.") from error
     return pairs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import tee
@@ -12,6 +13,7 @@ from transformers import GenerationConfig
 from sightline.alignment.links import Alignment
 from sightline.alignment.markup import parse_markup, restore_markup, strip_markup
 from sightline.errors import InputError, unknown_name
+from sightline.limits import MOST_BEAMS
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
@@ -109,6 +111,17 @@ def load_translator(model: Any, generation: Mapping[str, Any]) -> LoadedModel:
     for name in generation:
         if name not in valid:
             raise unknown_name("option of generate", name, valid)
+    beams = generation.get("num_beams")
+    if beams is not None and (type(beams) is not int or not 1 <= beams <= MOST_BEAMS):
+        raise InputError(f"num_beams is {beams!r}: it should be a whole number from 1 to {MOST_BEAMS}.")
+    penalty = generation.get("length_penalty")
+    if penalty is not None and not (isinstance(penalty, int | float) and math.isfinite(penalty)):
+        raise InputError(f"length_penalty is {penalty!r}: it should be a number.")
+    try:
+        GenerationConfig(**generation).validate()
+    except (ValueError, TypeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"The options of generate cannot be used: {reason}") from error
     return loaded
 
 

@@ -12,6 +12,7 @@ from sightline.attribution import Attribution
 from sightline.errors import InputError, unknown_name
 from sightline.methods import METHODS, find_method
 from sightline.methods.similarity import SIMILARITY, SimilaritySettings
+from sightline.values import check_share
 
 AUTO = "auto"
 LAYERED_METHODS = ("norms", "attention")
@@ -37,6 +38,8 @@ class Asked:
             raise unknown_name("extraction", self.extraction, EXTRACTIONS)
         if self.threshold is not None and self.extraction not in THRESHOLDED:
             raise InputError(f"A threshold belongs to the extractions {' and '.join(THRESHOLDED)}: name one of them.")
+        if self.threshold is not None:
+            check_share("threshold", self.threshold)
 
     @property
     def is_open(self) -> bool:

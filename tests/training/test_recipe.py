@@ -160,3 +160,47 @@ def test_a_file_cannot_extend_itself_or_nothing(content: str, sentence: str, tmp
     (tmp_path / "one.yaml").write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=sentence):
         read_recipe(tmp_path / "one.yaml")
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(['*' + before] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+MERGED = "a: &a {x: 1, y: 2}\n" + "".join(
+    f"{name}: &{name}\n  <<: [{', '.join(['*' + before] * 10)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+ODD = {
+    "aliases": (LAUGHS, "it has more than 10,000 values, aliases included"),
+    "merged aliases": (MERGED, "it has more than 10,000 values, aliases included"),
+    "a circle": ("data: &a [*a]\n", "nested more than 50 deep"),
+    "depth": ("data: " + "[" * 5_000 + "]" * 5_000, "nested more than 50 deep"),
+    "less depth": ("data: " + "[" * 60 + "]" * 60, "nested more than 50 deep"),
+    "digits": ("seed: " + "9" * 5_000, "a value cannot be read"),
+    "a date": ("seed: 2024-99-99", "a value cannot be read"),
+    "no integer": ("seed: !!int ''", "a value cannot be read"),
+    "control characters": ("seed: \x01", "this is not YAML"),
+    "a list": ("[1, 2]", "a recipe is a list of `key: value`"),
+    "numbers as keys": ("1: 2", "a recipe is a list of `key: value`"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_yaml_is_told_in_one_sentence(name: str, tmp_path: Path) -> None:
+    text, sentence = ODD[name]
+    (tmp_path / "odd.yaml").write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        read_recipe(tmp_path / "odd.yaml")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "seed=-1", "seed=4294967296", "seed=foo", "training.steps=.nan", "training.steps=1000000000000000",
+        "training.learning_rate=.inf", "training.clip=.nan", "evaluation.beam=1000", "evaluation.length_penalty=.nan",
+        "model.layers=[1]", "model.width=1e30", "model.dropout=.nan", "model.architecture=[a]", "data.train=5",
+        "data.train.generated.stems=-9999999999999", "tokenizer=null", "model=7",
+    ],
+)  # fmt: skip
+def test_values_of_another_kind_are_told_in_one_sentence(change: str) -> None:
+    with pytest.raises(InputError):
+        read_recipe(RECIPE, [change])

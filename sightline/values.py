@@ -1,0 +1,49 @@
+"""Values of settings that come from outside, checked against the types that the settings declare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from sightline.errors import InputError
+from sightline.limits import LARGEST_COUNT, LARGEST_SEED
+
+KINDS: dict[Any, str] = {
+    bool: "true or false",
+    int: f"a whole number up to {LARGEST_COUNT:,}",
+    float: f"a number up to {LARGEST_COUNT:,}",
+    str: "a name",
+    NoneType: "none",
+}
+
+
+def checked_values(settings: type, given: Mapping[str, Any], of: str) -> dict[str, Any]:
+    """Return values as their fields have them; refuse those of another type, and seeds that generators do not take."""
+    hints = get_type_hints(settings)
+    checked = {}
+    for name, value in given.items():
+        wanted = get_args(hints[name]) or (hints[name],)
+        if name == "seed" and not (_is_of(value, int) and 0 <= value <= LARGEST_SEED):
+            raise InputError(f"The seed of {of} is {value!r}: it should be a whole number from 0 to {LARGEST_SEED:,}.")
+        fitting = [kind for kind in wanted if _is_of(value, kind)]
+        if not fitting:
+            kinds = " or ".join(KINDS.get(kind, kind.__name__) for kind in wanted)
+            raise InputError(f"The setting {name} of {of} is {value!r}: it should be {kinds}.")
+        checked[name] = fitting[0](value) if fitting[0] in (int, float) else value
+    return checked
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    if isinstance(value, bool):  # which Python takes for an integer
+        return kind is bool
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and abs(float(value)) <= LARGEST_COUNT
+    return isinstance(value, kind)
+
+
+def check_share(name: str, value: Any) -> None:
+    """Refuse what is not a number from 0 to 1."""
+    if not _is_of(value, float) or not 0 <= value <= 1:
+        raise InputError(f"The {name} is {value!r}: it should be a number from 0 to 1.")
