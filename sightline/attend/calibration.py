@@ -81,7 +81,8 @@ class CalibrationSettings:
     # Deviation: the paper's alpha is constant. Before attention has formed, perturbing it changes nothing, so that the
     # penalty alone moves the mask, to 1, where it stays.
     alpha_warmup: float = 0.2
-    """The fraction of the steps before alpha rises from 0; it rises linearly, over as many steps again."""
+    """The fraction of all steps over which alpha rises from 0, linearly, once attention has formed; 0 for a constant
+    alpha."""
     # Deviation: eq. 4 has no bound.
     bound: float | None = 5.0
     """The greatest size of the mask's logits, approached smoothly; None for no bound."""
@@ -108,15 +109,19 @@ class CalibrationSettings:
         for name in ("alpha", "ratio"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}: it should be a number of at least 0.")
-        if not 0 <= self.alpha_warmup <= 0.5:
-            raise InputError(f"alpha_warmup is {self.alpha_warmup}: it should be a fraction from 0 to 0.5.")
+        if not 0 <= self.alpha_warmup <= 1:
+            raise InputError(f"alpha_warmup is {self.alpha_warmup}: it should be a fraction from 0 to 1.")
         if self.bound is not None and not 0 < self.bound < math.inf:
             raise InputError(f"bound is {self.bound}: it should be a number above 0, or null for no bound.")
 
-    def alpha_at(self, share: float) -> float:
-        """Return alpha when this fraction of all steps is done: alpha min(1, max(0, share / alpha_warmup - 1))."""
-        risen = share / self.alpha_warmup - 1 if self.alpha_warmup else 1.0
-        return self.alpha * min(max(risen, 0.0), 1.0)
+    def alpha_at(self, since: float | None) -> float:
+        """Return alpha when attention formed this fraction of all steps ago, or (None) has not formed yet.
+
+        alpha min(1, since / alpha_warmup)
+        """
+        if not self.alpha_warmup:
+            return self.alpha
+        return 0.0 if since is None else self.alpha * min(since / self.alpha_warmup, 1.0)
 
     def gamma_at(self, share: float) -> float:
         """Return the original attention's share under the fusion `anneal`: exp(-1.5 share)."""
@@ -281,9 +286,9 @@ class Calibration(nn.Module):
         """List the parameters that only the mask's own loss trains: W^Q and W^K."""
         return [parameter for name, parameter in self.named_parameters() if ".gate_" not in name]
 
-    def set_progress(self, share: float) -> None:
-        """Set what depends on the fraction of all steps that are done: alpha and, if it is annealed, gamma."""
-        self.alpha = self.settings.alpha_at(share)
+    def set_progress(self, share: float, since_formed: float | None = None) -> None:
+        """Set what depends on the fraction of all steps that are done, and of those since attention has formed."""
+        self.alpha = self.settings.alpha_at(since_formed)
         if self.settings.fusion == "anneal":
             self.gamma.fill_(self.settings.gamma_at(share))
 

@@ -11,6 +11,7 @@ from sightline.measures.calibration import (
     by_entropy,
     calibration_divergence,
     entropy_change,
+    importance_correlation,
     measure_calibration,
 )
 from sightline.measures.correlation import kendall_tau, spearman
@@ -33,6 +34,7 @@ __all__ = [
     "contextualize",
     "entropy",
     "entropy_change",
+    "importance_correlation",
     "js_divergence",
     "kendall_tau",
     "kl_divergence",

@@ -39,13 +39,28 @@ def entropy_change(original: Rows, calibrated: Rows, mask: Mask | None = None) -
     return entropy(normalize(calibrated, mask), mask) - entropy(normalize(original, mask), mask)
 
 
-def by_entropy(values: PerRow, original: Rows, edges: Sequence[float | int], mask: Mask | None = None) -> list[Summary]:
-    """Summarise a measure of rows by the entropy of their original weights, in bins [edge, next edge) (figure 7)."""
-    if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)):
-        raise InputError(f"The edges of the bins are {list(edges)}: give two or more, from the lowest to the highest.")
-    entropies = np.asarray(entropy(normalize(original, mask), mask))
-    values = np.broadcast_to(np.asarray(values, dtype=np.float64), entropies.shape)
-    return [summarize(values[(entropies >= low) & (entropies < high)]) for low, high in pairwise(edges)]
+def by_entropy(values: Sequence[PerRow], original: Sequence[Rows], edges: Sequence[float | int]) -> list[Summary]:
+    """Summarise a measure of rows by the entropy of their original weights, over many examples (figure 7).
+
+    There is a bin [edge, next edge) for every edge; the last bin is open. Each example has its values, one a row, and
+    its original weights.
+    """
+    if not edges or any(low >= high for low, high in pairwise(edges)):
+        raise InputError(f"The edges of the bins are {list(edges)}: give one or more, from the lowest to the highest.")
+    entropies = [np.asarray(entropy(normalize(weights))) for weights in original]
+    pairs = [np.broadcast_arrays(*pair) for pair in zip(entropies, values, strict=True)]
+    every_entropy, every_value = (np.concatenate([np.ravel(pair[side]) for pair in pairs]) for side in (0, 1))
+    bins = np.searchsorted(np.asarray(edges, dtype=np.float64), every_entropy, side="right") - 1
+    return [summarize(every_value[bins == number]) for number in range(len(edges))]
+
+
+def importance_correlation(weights: Sequence[Attribution], importance: Sequence[Attribution]) -> PerLayer:
+    """Correlate attention, averaged over heads, with the inputs' importance, layer by layer (figure 2).
+
+    This is the mean of Kendall's tau over target positions, for the attention of any model, calibrated or not.
+    """
+    _check_axes(weights)
+    return _by_layer([_tau(a, b) for a, b in zip(weights, importance, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +71,8 @@ class CalibrationFigures:
     """From the original weights (eq. 12, figure 6)."""
     entropy_change: PerLayer
     """Above 0 calibration disperses (eq. 13, table 5)."""
+    entropy_change_of_all: float
+    """The same of the weights averaged over all layers and heads (the row "All" of table 5)."""
     mask: PerLayer
     """The mean of m (figure 4)."""
     tau_of_weights: PerLayer
@@ -71,19 +88,31 @@ def measure_calibration(
     importance: Sequence[Attribution],
 ) -> CalibrationFigures:
     """Measure a calibrated model on some examples; each has an attribution in every list."""
-    for one in (*original, *calibrated, *masks):
-        if one.axes != ("layer", "head"):
-            raise InputError(
-                f"An attribution of {one.method} has the axes {one.axes}: keep layers and heads (head='all')."
-            )
+    _check_axes([*original, *calibrated, *masks])
     pairs = list(zip(original, calibrated, strict=True))
     return CalibrationFigures(
         divergence=_by_layer([calibration_divergence(a, b) for a, b in pairs]),
         entropy_change=_by_layer([entropy_change(a, b) for a, b in pairs]),
+        entropy_change_of_all=float(_by_layer([_overall_change(a, b)[None] for a, b in pairs])[0]),
         mask=1 - _by_layer([one.scores.mean(-1, dtype=np.float64) for one in masks]),
-        tau_of_weights=_by_layer([_tau(a, b) for a, b in zip(original, importance, strict=True)]),
-        tau_of_masks=_by_layer([_tau(a, b) for a, b in zip(masks, importance, strict=True)]),
+        tau_of_weights=importance_correlation(original, importance),
+        tau_of_masks=importance_correlation(masks, importance),
     )
+
+
+def _check_axes(attributions: Sequence[Attribution]) -> None:
+    for one in attributions:
+        if one.axes != ("layer", "head"):
+            raise InputError(
+                f"An attribution of {one.method} has the axes {one.axes}: keep layers and heads (head='all')."
+            )
+
+
+def _overall_change(original: Attribution, calibrated: Attribution) -> Float64[np.ndarray, " target"]:
+    # Deviation: the paper does not say what "All" is; its figures are not the layers' mean. Rows are normalised before
+    # layers and heads are averaged, so that each counts alike.
+    before, after = (normalize(one).mean((0, 1)) for one in (original, calibrated))
+    return entropy_change(before, after)  # type: ignore[return-value]
 
 
 def _tau(scores: Attribution, importance: Attribution) -> Float64[np.ndarray, "layer target"]:

@@ -30,6 +30,10 @@ from sightline.training.objective import COUNTED, Objective
 from sightline.training.recipe import CalibratedTrainingSettings
 from sightline.verbs.calibrating import attach_calibration
 
+FORMED = 0.1
+"""The harm, in nats a token, that shows that attention has formed: perturbing what is still near uniform does none."""
+RECENT = 0.1
+"""The weight of the last batch in the average of the harm."""
 TINY = 1e-12
 """Stands under the root of a norm, whose slope at zero would be infinite."""
 
@@ -50,12 +54,17 @@ def prepare_calibration(model: LoadedModel, settings: CalibratedTrainingSettings
     )
 
 
+def average_harm(average: float, latest: float) -> float:
+    """Return the average of the mask's harm with that in the latest batch."""
+    return (1 - RECENT) * average + RECENT * latest
+
+
 class CalibratedObjective(Objective):
     """A calibrated translation model with its two losses, as one module that can be run on many processes."""
 
     @property
     def counted(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Name what is counted in training: also the perturbed cross-entropy, and the mean mask, in all and by layer."""
+        """Name what is counted in training: the perturbed cross-entropy too, and the mean mask, in all and by layer."""
         return (*COUNTED, "perturbed_loss", "mask", *mask_names(len(self.model.calibration.layers)))
 
     def forward(

@@ -51,6 +51,10 @@ class Position:
     best_loss: float | None = None
     best_step: int = 0
     evaluations_since_best: int = 0
+    harm: float = 0.0
+    """By how much a calibration's mask raises the cross-entropy, averaged over the last steps."""
+    formed: int | None = None
+    """The step at which that showed that attention had formed."""
 
     def evaluated(self, loss: float) -> Position:
         """Take note of an evaluation."""

@@ -26,7 +26,7 @@ from sightline.files import check_fields, read_json, write_json, writing_into
 from sightline.models.loaded import LoadedModel
 from sightline.provenance import versions
 from sightline.training.batches import EncodedPairs, batches_from, epoch_batches
-from sightline.training.calibration import mask_names
+from sightline.training.calibration import FORMED, average_harm, mask_names
 from sightline.training.checkpoints import Position, explained_write_errors, load_weights
 from sightline.training.dead_masks import MaskWatch
 from sightline.training.evaluation import Measured
@@ -105,9 +105,9 @@ def run_updates(run: Run, callbacks: Sequence[Callback], interruption: Interrupt
 
     while (reason := _reason_to_stop(run, position)) is None:
         epoch, batches_done, rows = next(batches)
-        counts, norm = update(run, position.step + 1, rows)
+        counts, norm = update(run, position.step + 1, rows, position.formed)
         position = dataclasses.replace(
-            position,
+            _note_harm(run, position, counts),
             step=position.step + 1,
             epoch=epoch,
             batches_done=batches_done,
@@ -128,12 +128,15 @@ def run_updates(run: Run, callbacks: Sequence[Callback], interruption: Interrupt
     return position, reason
 
 
-def update(run: Run, step: int, rows: Int[np.ndarray, " row"]) -> tuple[torch.Tensor, float]:
-    """Make one update from the pairs of a batch; give the counts of this process and the gradient's norm."""
+def update(run: Run, step: int, rows: Int[np.ndarray, " row"], formed: int | None = None) -> tuple[torch.Tensor, float]:
+    """Make one update from the pairs of a batch; return the counts of this process and the gradient's norm.
+
+    `formed` is the step at which attention had formed, if it has.
+    """
     settings, accelerator = run.recipe.training, run.accelerator
     # The generator's state is a function of the step: nothing to save, and nothing between two steps changes it.
     torch.manual_seed(_seed(run.recipe.seed, step, accelerator.process_index))
-    run.set_progress(step)
+    run.set_progress(step, formed)
     run.objective.train()
     counts = compute_gradients(run, rows)
     norm = clip_gradients(run, settings.clip or math.inf)
@@ -172,6 +175,15 @@ def compute_gradients(run: Run, rows: Int[np.ndarray, " row"]) -> torch.Tensor:
         if weight:
             total += counts
     return total
+
+
+def _note_harm(run: Run, position: Position, counts: torch.Tensor) -> Position:
+    """Average the harm that a calibration's mask does, until it shows that attention has formed."""
+    if run.loaded.calibration is None or position.formed is not None:
+        return position
+    cross_entropy, _, labels, perturbed, *_ = run.accelerator.reduce(counts, "sum").tolist()
+    harm = average_harm(position.harm, (perturbed - cross_entropy) / labels)
+    return dataclasses.replace(position, harm=harm, formed=position.step + 1 if harm > FORMED else None)
 
 
 def _seed(*parts: int) -> int:

@@ -98,10 +98,12 @@ class Run:
         objective = self.accelerator.unwrap_model(self.objective, keep_fp32_wrapper=True)
         return getattr(objective, "counted", COUNTED)
 
-    def set_progress(self, step: int) -> None:
-        """Tell a calibration, which may be annealed, how far the run is."""
+    def set_progress(self, step: int, formed: int | None) -> None:
+        """Tell a calibration how far the run is, and at which step attention had formed."""
         if self.loaded.calibration is not None:
-            self.loaded.calibration.set_progress(step / self.recipe.training.steps)
+            steps = self.recipe.training.steps
+            since = None if formed is None else (step - formed) / steps
+            self.loaded.calibration.set_progress(step / steps, since)
 
     def say(self, text: str) -> None:
         """Tell people, from the first process only."""
@@ -271,28 +273,30 @@ def _check_folder(recipe: Recipe, output: Path, checkpoints: Checkpoints) -> Non
                     f"{output} holds a run with {key} = {there!r}, and the recipe has {here!r}: "
                     "train into another folder, or remove that one."
                 )
-        _check_plan(stored, recipe, output, checkpoints.steps()[-1])
+        _check_plan(stored, recipe, output, checkpoints.position(checkpoints.steps()[-1]))
 
 
-def _check_plan(stored: Recipe, recipe: Recipe, output: Path, done: int) -> None:
+def _check_plan(stored: Recipe, recipe: Recipe, output: Path, position: Position) -> None:
     """Refuse another number of steps where it would have changed what the steps already done did."""
     there, here = stored.training.steps, recipe.training.steps
-    if there != here and any(_planned(stored, step) != _planned(recipe, step) for step in range(1, done + 1)):
+    steps, formed = range(1, position.step + 1), position.formed
+    if there != here and any(_planned(stored, step, formed) != _planned(recipe, step, formed) for step in steps):
         raise InputError(
-            f"{output} holds {done:,} steps of a run that was planned for {there:,}: with training.steps = {here:,} "
-            "the learning rate or the calibration of those steps would have been different. Leave training.steps as it "
-            "was, or train into another folder."
+            f"{output} holds {position.step:,} steps of a run that was planned for {there:,}: with training.steps = "
+            f"{here:,} the learning rate or the calibration of those steps would have been different. Leave "
+            "training.steps as it was, or train into another folder."
         )
 
 
-def _planned(recipe: Recipe, step: int) -> tuple[float, ...]:
+def _planned(recipe: Recipe, step: int, formed: int | None) -> tuple[float, ...]:
     """List what a step does that may depend on the number of steps of the run."""
     rate = learning_rate(step, recipe.training)
     if recipe.calibration is None:
         return (rate,)
-    share = step / recipe.training.steps
-    gamma = recipe.calibration.gamma_at(share) if recipe.calibration.fusion == "anneal" else 0.0
-    return rate, recipe.calibration.alpha_at(share), gamma
+    steps = recipe.training.steps
+    gamma = recipe.calibration.gamma_at(step / steps) if recipe.calibration.fusion == "anneal" else 0.0
+    since = None if formed is None or step <= formed else (step - formed) / steps
+    return rate, recipe.calibration.alpha_at(since), gamma
 
 
 def _differences(there: Any, here: Any, key: str = "") -> dict[str, tuple[Any, Any]]:

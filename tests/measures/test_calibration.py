@@ -12,7 +12,13 @@ from scipy.stats import kendalltau
 
 from sightline.attribution import Attribution, Tokens
 from sightline.errors import InputError
-from sightline.measures import by_entropy, calibration_divergence, entropy_change, measure_calibration
+from sightline.measures import (
+    by_entropy,
+    calibration_divergence,
+    entropy_change,
+    importance_correlation,
+    measure_calibration,
+)
 
 LAYERS, HEADS, TARGET, SOURCE = 2, 3, 4, 5
 
@@ -46,15 +52,18 @@ def test_the_sign_is_that_of_table_5() -> None:
     assert entropy_change(np.array([1.0, 0.0]), np.array([0.5, 0.5])) == pytest.approx(np.log(2))
 
 
-def test_bins_hold_the_rows_of_their_entropy() -> None:
-    original = np.array([[1.0, 0.0], [0.5, 0.5], [0.99, 0.01]])
-    low, high = by_entropy(np.array([1.0, 2.0, 3.0]), original, edges=(0, 0.5, 1))
+def test_bins_hold_the_rows_of_their_entropy_over_all_examples() -> None:
+    first = np.array([[1.0, 0.0], [0.5, 0.5], [0.99, 0.01]])  # entropies 0, 0.69, 0.06
+    second = np.array([[0.25, 0.25, 0.25, 0.25]])  # 1.39, of another length
+    values = [np.array([1.0, 2.0, 3.0]), np.array([4.0])]
+    low, middle, last = by_entropy(values, [first, second], edges=(0, 0.5, 1))
     assert (low.mean, low.defined) == (2.0, 2)
-    assert (high.mean, high.defined) == (2.0, 1)
-    (nothing,) = by_entropy(np.array([1.0, 2.0, 3.0]), original, edges=(5, 6))
-    assert nothing.defined == 0
-    with pytest.raises(InputError, match="edges"):
-        by_entropy(np.array([1.0]), original[:1], edges=(1, 0))
+    assert (middle.mean, middle.defined) == (2.0, 1)
+    assert (last.mean, last.defined) == (4.0, 1)  # open: 1 and above
+    assert by_entropy(values, [first, second], edges=(0.5,))[0].defined == 2  # what is below the first edge is left out
+    for edges in ((1, 0), ()):
+        with pytest.raises(InputError, match="edges"):
+            by_entropy(values, [first, second], edges=edges)
 
 
 def test_figures_by_layer_against_loops() -> None:
@@ -69,6 +78,16 @@ def test_figures_by_layer_against_loops() -> None:
         [attribution(1 - one) for one in masks],
         [attribution(one, ()) for one in importance],
     )
+    overall = []
+    for a, c in zip(original, calibrated, strict=True):
+        for t in range(TARGET):
+            before, after = np.zeros(SOURCE), np.zeros(SOURCE)
+            for layer in range(LAYERS):
+                for h in range(HEADS):
+                    before += a[layer, h, t]
+                    after += c[layer, h, t] / c[layer, h, t].sum()
+            overall.append(scipy_entropy(after / after.sum()) - scipy_entropy(before / before.sum()))
+    assert figures.entropy_change_of_all == pytest.approx(np.mean(overall), rel=1e-5)
     for layer in range(LAYERS):
         divergences, changes, taus, mask_taus = [], [], [], []
         for a, c, m, g in zip(original, calibrated, masks, importance, strict=True):
@@ -86,7 +105,18 @@ def test_figures_by_layer_against_loops() -> None:
         assert figures.mask[layer] == pytest.approx(np.mean([m[layer] for m in masks]), rel=1e-4)
 
 
+def test_attention_of_any_model_is_correlated_by_layer() -> None:
+    weights = rows(0, LAYERS, HEADS, TARGET, SOURCE)
+    importance = np.random.default_rng(1).random((TARGET, SOURCE))
+    found = importance_correlation([attribution(weights)], [attribution(importance, ())])
+    for layer in range(LAYERS):
+        taus = [kendalltau(weights[layer, :, t].mean(0), importance[t]).statistic for t in range(TARGET)]
+        assert found[layer] == pytest.approx(np.mean(taus), rel=1e-6)
+
+
 def test_layers_and_heads_must_be_there() -> None:
     flat = attribution(rows(0, TARGET, SOURCE), ())
+    with pytest.raises(InputError, match="keep layers and heads"):
+        importance_correlation([flat], [flat])
     with pytest.raises(InputError, match="keep layers and heads"):
         measure_calibration([flat], [flat], [flat], [flat])

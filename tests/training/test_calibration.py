@@ -21,9 +21,9 @@ import sightline
 from sightline.attend.calibration import GAMMA, CalibrationSettings
 from sightline.models.lstm import LstmSettings, build_lstm
 from sightline.models.transformer import TransformerSettings, build_transformer
-from sightline.training import train
+from sightline.training import loop, train
 from sightline.training.batches import IGNORED
-from sightline.training.calibration import CalibratedObjective
+from sightline.training.calibration import FORMED, CalibratedObjective
 from sightline.training.checkpoints import Checkpoints
 from sightline.training.dead_masks import MaskWatch
 from sightline.training.loop import clip_gradients, compute_gradients
@@ -133,10 +133,10 @@ def test_each_parameter_has_the_gradient_of_its_own_loss(architecture: str, pena
     assert 0 < figures["mask"] < 1
 
 
-@pytest.mark.parametrize(("share", "risen"), [(0.1, 0.0), (0.2, 0.0), (0.3, 0.5), (0.4, 1.0), (0.9, 1.0)])
-def test_the_penalty_is_warmed_up(share: float, risen: float) -> None:
+@pytest.mark.parametrize(("since", "risen"), [(None, 0.0), (0.0, 0.0), (0.1, 0.5), (0.2, 1.0), (0.9, 1.0)])
+def test_the_penalty_is_warmed_up(since: float | None, risen: float) -> None:
     model, tensors = calibrated(alpha_warmup=0.2), batch()
-    model.calibration.set_progress(share)
+    model.calibration.set_progress(0.9, since)
     CalibratedObjective(model, SMOOTHING).train()(**tensors)[0].backward()
     check_gradients(model, tensors, *literal_losses(model, tensors, "mean", ALPHA * risen))
 
@@ -240,14 +240,55 @@ class Progress:
         self.seen.append((float(gamma), model.calibration.alpha))
 
 
-def test_a_run_anneals_and_warms_up_step_by_step(tmp_path: Path) -> None:
+def test_a_run_anneals_and_warms_up_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention counts as formed at step 3."""
+    harms = iter([0.0, 0.0, 1.0])
+    monkeypatch.setattr(loop, "average_harm", lambda average, latest: next(harms))
     changed = recipe(training={"steps": 10, "average": 1})
     progress = Progress()
     calibration = {"fusion": "anneal", "alpha": 0.5, "alpha_warmup": 0.2}
     train(changed | {"calibration": calibration}, output=tmp_path, quiet=True, callbacks=[progress])
     gammas, alphas = zip(*progress.seen[1:], strict=True)  # the first is before any update
     assert gammas == pytest.approx([math.exp(-1.5 * step / 10) for step in range(1, 11)])
-    assert alphas == pytest.approx([0, 0, 0.25, *[0.5] * 7])
+    assert alphas == pytest.approx([0, 0, 0, 0.25, *[0.5] * 6])
+
+
+def test_there_is_no_penalty_before_attention_forms(tmp_path: Path) -> None:
+    """In so few steps nothing is learned, so that perturbing attention does no harm."""
+    progress = Progress()
+    train(recipe() | {"calibration": {"alpha": 8.0}}, output=tmp_path, quiet=True, callbacks=[progress])
+    assert [alpha for _, alpha in progress.seen[1:]] == [0.0] * 12
+    position = Checkpoints(tmp_path / "checkpoints", every=4, keep=2).position(12)
+    assert position.formed is None
+    assert 0 < abs(position.harm) < FORMED
+
+
+def test_what_showed_that_attention_had_formed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped before or after that, a run goes on with the same alpha: to the same weights."""
+    monkeypatch.setattr(loop, "FORMED", 1e-4)
+    calibration = {"calibration": {"alpha": 8.0, "alpha_warmup": 0.5}}
+    changed = recipe(training={"steps": 12, "checkpoint_every": 2}) | calibration
+    train(changed, output=tmp_path / "whole", quiet=True)
+    formed = Checkpoints(tmp_path / "whole" / "checkpoints", every=2, keep=2).position(12).formed
+    assert formed is not None
+    assert formed < 10
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(after: int) -> Any:
+        def callback(step: int, _model: Any) -> None:
+            if step == after:
+                raise StoppedError
+
+        return callback
+
+    for after in (3, 9):
+        with pytest.raises(StoppedError):
+            train(changed, output=tmp_path / "parts", quiet=True, callbacks=[stop(after)])
+    train(changed, output=tmp_path / "parts", quiet=True)
+    one, other = (load_file(tmp_path / name / "calibration.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_averaged_weights_have_the_last_annealing_share(tmp_path: Path) -> None:
@@ -269,12 +310,13 @@ def test_averaged_weights_have_the_last_annealing_share(tmp_path: Path) -> None:
     [
         ({"schedule": "cosine"}, None),
         ({}, {"fusion": "anneal", "alpha_warmup": 0.0}),
-        ({}, {"fusion": "gate", "alpha_warmup": 0.1}),
+        ({}, {"fusion": "gate", "alpha_warmup": 1.0}),
     ],
 )
 def test_steps_that_were_planned_otherwise_are_refused(
-    tmp_path: Path, training: dict, calibration: dict | None
+    tmp_path: Path, training: dict, calibration: dict | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(loop, "FORMED", -1.0)
     sections = {} if calibration is None else {"calibration": calibration}
     train(recipe(training=training | {"steps": 8}) | sections, output=tmp_path, quiet=True)
     with pytest.raises(sightline.InputError, match=r"8 steps of a run that was planned for 8"):
@@ -287,7 +329,7 @@ def test_mask_and_model_are_clipped_apart(tmp_path: Path) -> None:
     for alpha in (0.0, 1e6):
         settings = recipe(training={"clip": 0.5}) | {"calibration": calibration_of(alpha)}
         run = prepare_run(read_recipe(settings), tmp_path / str(alpha), quiet=True)
-        run.set_progress(1)
+        run.set_progress(1, None)
         run.objective.train()
         torch.manual_seed(0)
         compute_gradients(run, np.arange(8))
@@ -355,7 +397,7 @@ def test_the_masks_of_a_real_run_stay_alive(tmp_path: Path, seed: int) -> None:
         ({"fusions": "gate"}, r"calibration\.fusion"),
         ({"fusion": "mean"}, "gate"),
         ({"alpha": -1}, "alpha"),
-        ({"alpha_warmup": 0.6}, "alpha_warmup is 0.6"),
+        ({"alpha_warmup": 1.6}, "alpha_warmup is 1.6"),
         ({"bound": 0}, "bound is 0"),
     ],
 )
