@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sightline.studies.study import Study
 
 STUDIES = {
+    "calibration": "sightline.studies.calibration.study",
     "learning": "sightline.studies.learning.study",
     "sparsity": "sightline.studies.sparsity.study",
 }

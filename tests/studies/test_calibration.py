@@ -1,0 +1,235 @@
+"""The study of calibrated attention: its bootstrap, how its claims are judged, and one run from end to end."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import zoo
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+
+import sightline
+from sightline.studies.calibration.measuring import measure_losses
+from sightline.studies.calibration.results import by_entropy_bins, priced
+from sightline.studies.calibration.significance import measure_gain
+from sightline.studies.calibration.study import STUDY
+from sightline.studies.calibration.systems import VARIANTS, build_recipe, build_steps
+from sightline.studies.running import run_study
+from sightline.training.recipe import read_recipe
+
+TINY = dataclasses.replace(
+    STUDY.presets["quick"],
+    pairs=(60, 90),
+    steps=(4, 4),
+    seeds=(1, 1),
+    dev_pairs=8,
+    test_pairs=6,
+    measured=4,
+    alphas=(1.0,),
+    variants=("released", "squared"),
+    width=16,
+    layers=1,
+    heads=2,
+    feed_forward=16,
+    vocabulary=150,
+    batch_tokens=200,
+    checkpoints=1,
+    bootstraps=20,
+)
+WORDS = ["the", "a", "cat", "dog", "man", "woman", "sees", "holds", "big", "small", "red", "house"]
+
+
+def texts(seed: int, noise: float) -> tuple[list[str], list[str]]:
+    """Make up references, and translations of them in which some words are others."""
+    rng = np.random.default_rng(seed)
+    references = [list(np.random.default_rng(number).choice(WORDS, size=9)) for number in range(40)]
+    changed = [[word if rng.random() > noise else str(rng.choice(WORDS)) for word in line] for line in references]
+    return [" ".join(line) for line in references], [" ".join(line) for line in changed]
+
+
+def test_with_one_seed_the_bootstrap_is_that_of_sacrebleu() -> None:
+    references, baseline = texts(1, 0.3)
+    _, system = texts(2, 0.2)
+    test = PairedTest([("a", baseline), ("b", system)], {"BLEU": BLEU(references=[references])}, None, "bs", 500, 1)
+    _, (first, second) = test()[1].popitem()
+    gain = measure_gain([baseline], [system], references, samples=500, seed=12345)  # the seed that sacreBLEU has
+    assert gain.pooled == pytest.approx(second.score - first.score)
+    assert gain.p == pytest.approx(second.p_value)
+    assert gain.by_seed == pytest.approx([gain.pooled])
+
+
+def test_seeds_are_pooled() -> None:
+    references, _ = texts(0, 0)
+    baseline, system = ([texts(seed, noise)[1] for seed in seeds] for seeds, noise in (((1, 2), 0.3), ((3, 4), 0.2)))
+    gain = measure_gain(baseline, system, references, samples=50, seed=1)
+    together = [BLEU().corpus_score([*one[0], *one[1]], [references * 2]).score for one in (baseline, system)]
+    assert gain.pooled == pytest.approx(together[1] - together[0])
+    assert len(gain.by_seed) == 2
+    same = measure_gain(baseline, baseline, references, samples=50, seed=1)
+    assert (same.pooled, same.p) == (0, 1)
+
+
+def test_losses_of_a_mask_of_one_are_all_alike() -> None:
+    """A mask of one changes nothing, however it is shuffled; one that takes all makes attention uniform."""
+    twin = sightline.calibrate(zoo.model("marian"), fusion="anneal", bound=None)
+    with torch.no_grad():
+        for layer in twin.calibration.layers:
+            layer.query.weight.zero_()
+            layer.key.weight.zero_()
+            layer.query.bias.fill_(100.0)
+            layer.key.bias.fill_(100.0)
+    losses = measure_losses(twin, list(zoo.SOURCES[:2]), list(zoo.TARGETS[:2]), seed=1)
+    assert list(losses.values()) == pytest.approx([losses["original"]] * 4, rel=1e-5)
+    batch = twin.batch([twin.encode(zoo.SOURCES[0], zoo.TARGETS[0])])
+    alone = measure_losses(twin, [zoo.SOURCES[0]], [zoo.TARGETS[0]], seed=1)["original"]
+    with torch.no_grad(), twin.uncalibrated():
+        assert alone == pytest.approx(-float(twin.log_probs(batch)[batch.row_mask].mean()), rel=1e-5)
+
+
+def test_a_shuffled_mask_takes_as_much_elsewhere() -> None:
+    twin = sightline.calibrate(zoo.model("marian"))
+    losses = measure_losses(twin, list(zoo.SOURCES[:2]), list(zoo.TARGETS[:2]), seed=1)
+    again = measure_losses(twin, list(zoo.SOURCES[:2]), list(zoo.TARGETS[:2]), seed=1)
+    assert losses == again
+    assert losses["shuffled"] != losses["perturbed"]
+
+
+RUN: dict[str, Any] = {
+    "bleu": 30.0,
+    "translations": ["a"],
+    "dev loss": 2.0,
+    "parameters": 100,
+    "minutes": 1.0,
+    "warnings": [],
+    "tau weights": [0.1, 0.3],
+    "tau masks": [0.2, 0.4],
+    "mask": [0.5, 0.6],
+    "divergence": [0.01, 0.02],
+    "divergence by entropy": [[[0.1 * place, 0.0, 50] for place in range(5)]] * 2,
+    "entropy change": [0.01, -0.02],
+    "entropy change of all": -0.01,
+    "losses": {"calibrated": 2.0, "original": 2.1, "perturbed": 3.0, "shuffled": 2.5},
+    "example": None,
+}
+
+
+def made_up(**changes: Any) -> dict[str, Any]:
+    """Make up results in which everything is as the paper says, but for changes to all runs of `system__figure`."""
+    results: dict[str, Any] = {}
+    bleu = {"small baseline": 30.0, "small fixed": 30.5, "small anneal": 31.0, "small gate": 31.5}
+    for number, name in enumerate([*bleu, "large baseline", "large gate", "alpha 0.01", "alpha 1"]):
+        run = copy.deepcopy(RUN) | {"bleu": bleu.get(name, 33.0), "parameters": 100 if "baseline" in name else 105}
+        alpha = float(name.split()[1]) if name.startswith("alpha") else 0.1
+        run["mask"] = [0.5 + 0.1 * alpha, 0.6 + 0.1 * alpha]
+        results[name] = {"runs": [run, copy.deepcopy(run)], "pairs": 100 * (number + 1), "references": ["a"]}
+        results[name]["calibration"] = None if "baseline" in name else {"fusion": "gate", "alpha": alpha}
+    gain = {"pooled": 1.5, "p": 0.01, "by_seed": [1.0, 2.0]}
+    results["gains"] = {"small fixed": gain, "small anneal": gain, "small gate": gain} | {
+        name: gain | {"pooled": 0.5} for name in ("large gate", "alpha 0.01", "alpha 1")
+    }
+    for place, value in changes.items():
+        system, figure = place.split("__")
+        for run in results[system.replace("_", " ")]["runs"]:
+            run[figure.replace("_", " ")] = value
+    return results
+
+
+def verdicts(results: dict[str, Any]) -> dict[str, bool | None]:
+    findings = {claim.id: claim.judge(results) for claim in STUDY.claims}
+    return {name: None if finding is None else finding.holds for name, finding in findings.items()}
+
+
+def test_claims_hold_where_everything_is_as_the_paper_says() -> None:
+    assert set(verdicts(made_up()).values()) == {True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "claim"),
+    [
+        ({"small_gate__warnings": ["dead"]}, "alive"),
+        ({"alpha_1__mask": [0.1, 0.1]}, "price"),
+        ({"large_gate__losses": RUN["losses"] | {"perturbed": 1.9, "shuffled": 1.0}}, "harm"),
+        ({"small_fixed__losses": RUN["losses"] | {"shuffled": 3.5}}, "decisive"),
+        ({"small_baseline__tau_weights": [0.1, 0.6]}, "modest"),
+        ({"small_gate__tau_masks": [0.2, 0.2]}, "masks"),
+        ({"small_anneal__bleu": 40.0}, "order"),
+        ({"small_gate__entropy_change": [-0.01, -0.02]}, "layers"),
+        ({"small_gate__divergence": [0.01, 0.01]}, "divergence"),
+        ({"small_gate__parameters": 200}, "cost"),
+        ({"small_gate__divergence_by_entropy": [[[0.5 - 0.1 * place, 0, 50] for place in range(5)]] * 2}, "entropy"),
+    ],
+)
+def test_a_claim_fails_where_its_figures_say_otherwise(changes: dict[str, Any], claim: str) -> None:
+    found = verdicts(made_up(**changes))
+    assert [name for name, holds in found.items() if not holds] == [claim]
+
+
+@pytest.mark.parametrize(
+    ("system", "gain", "claims"),
+    [
+        ("small gate", {"pooled": 1.5, "p": 0.2}, ["gain"]),
+        ("small gate", {"pooled": -1.5, "p": 0.01}, ["gain", "small-data"]),
+        ("large gate", {"pooled": 2.5, "p": 0.01}, ["small-data"]),
+    ],
+)
+def test_gains_must_be_significant_and_greatest_on_little_data(system: str, gain: dict, claims: list[str]) -> None:
+    results = made_up()
+    results["gains"][system] = results["gains"][system] | gain
+    assert [name for name, holds in verdicts(results).items() if not holds] == claims
+
+
+def test_bins_with_few_rows_are_left_out_and_others_weighed_by_their_rows() -> None:
+    results = made_up()
+    first, second = results["small gate"]["runs"]
+    first["divergence by entropy"] = [[[0.1, 0, 30], [0.3, 0, 9], [None, None, 0]]]
+    second["divergence by entropy"] = [[[0.4, 0, 60], [0.3, 0, 10], [None, None, 0]]]
+    assert by_entropy_bins(results, "small gate")[0] == pytest.approx([0.3, np.nan, np.nan], nan_ok=True)
+
+
+def test_gates_are_listed_by_their_price() -> None:
+    assert priced(made_up()) == [(0.01, "alpha 0.01"), (0.1, "small gate"), (1.0, "alpha 1")]
+
+
+def test_every_system_has_a_valid_recipe(tmp_path: Path) -> None:
+    for name, changes in VARIANTS.items():
+        settings = read_recipe(build_recipe(tmp_path, TINY, "small", 1, {"fusion": "gate", "alpha": 0.1} | changes))
+        assert settings.calibration is not None, name
+        assert (settings.training.clip is None) == (name == "released")
+    assert read_recipe(build_recipe(tmp_path, TINY, "large", 3, None)).seed == 3
+
+
+def test_without_its_corpus_a_preset_is_refused(tmp_path: Path) -> None:
+    settings = STUDY.presets["standard"]
+    steps = [step.name for step in build_steps(settings, tmp_path)]
+    assert steps[:6] == [
+        *(f"small {system}" for system in ("baseline", "fixed", "anneal", "gate")),
+        "large baseline",
+        "large gate",
+    ]
+    assert steps[-1] == "gains"
+    with pytest.raises(sightline.InputError, match=r"needs .*multi30k.train\.de \(or \.gz\)"):
+        run_study(STUDY, "standard", data=tmp_path, output=tmp_path / "out", only="small baseline", quiet=True)
+
+
+def test_runs_on_a_generated_language(tmp_path: Path) -> None:
+    study = dataclasses.replace(STUDY, presets={"quick": TINY})
+    options: dict[str, Any] = {"output": tmp_path / "out", "quiet": True}
+    part = run_study(study, "quick", only="large", **options)
+    assert "small baseline" in part.missing
+    result = run_study(study, "quick", **options)
+    found = {claim["id"]: claim["verdict"] for claim in result.claims}
+    assert "not measured" not in found.values()
+    assert found["alive"] == "holds"
+    titles = [plot["title"] for plot in result.document["plots"]]
+    assert [figure for figure in (2, 4, 5, 6, 7) if not any(f"figure {figure}" in title for title in titles)] == []
+    tables = {table["title"]: table for table in result.document["tables"]}
+    (entropies,) = [table for title, table in tables.items() if title.startswith("Entropy")]
+    assert set(entropies["ours"]["all"]) == {"small fixed", "small anneal", "small gate", "large gate"}
+    assert entropies["paper"]["all"]["Zh-En"] == "-0.0336"
+    assert (tmp_path / "out" / "study.html").stat().st_size > 10_000
