@@ -12,6 +12,7 @@ import typer
 from sightline.cli.options import STANDARD_OUTPUT, OptionalModelName, Output, Prefix, SourceLanguage, TargetLanguage
 from sightline.cli.settings import read_settings
 from sightline.errors import InputError
+from sightline.files import check_writable
 from sightline.models.box import BOX_MODEL
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def align(
     """
     from sightline.alignment.formats import write_alignments
 
+    check_writable(output)
     alignments: Iterator[Alignment | Alignments]
     if model is not None and (aligner or load):
         raise InputError("Align either with --model or with a statistical aligner (--aligner, --load).")

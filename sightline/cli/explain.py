@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 
 from sightline.cli.options import ModelName, Prefix, SourceLanguage, TargetLanguage
 from sightline.cli.settings import read_settings
-from sightline.errors import InputError
+from sightline.files import check_writable, write_text
 from sightline.models.box import BOX_MODEL
 
 
@@ -37,23 +36,15 @@ def explain(
     import sightline
 
     settings = read_settings(setting)
+    for path in (html, json):
+        if path is not None:
+            check_writable(path)
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix, chat=chat)
     why = sightline.explain(loaded, source, target, method=method, **settings)
     why = why if pieces else why.words()
     if html is not None:
-        _write(html, why.to_html())
+        write_text(html, why.to_html())
     if json is not None:
-        text = json_module.dumps(why.to_dict(), ensure_ascii=False)
-        if str(json) == "-":
-            sys.stdout.write(text + "\n")
-        else:
-            _write(json, text + "\n")
+        write_text(json, json_module.dumps(why.to_dict(), ensure_ascii=False) + "\n")
     if not quiet and str(json) != "-":
         why.show()
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from error

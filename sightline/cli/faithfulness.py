@@ -10,6 +10,7 @@ import typer
 
 from sightline.cli.options import ModelName
 from sightline.errors import InputError
+from sightline.files import read_lines
 from sightline.models.box import BOX_MODEL
 
 
@@ -31,7 +32,6 @@ def faithfulness(
     from rich.table import Table
 
     from sightline.faithfulness import MEASURES, measure_faithfulness
-    from sightline.files import read_lines
 
     pairs = [line.split("\t") for line in read_lines(file) if line.strip()]
     if not pairs:

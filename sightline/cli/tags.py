@@ -19,6 +19,7 @@ from sightline.cli.options import (
     TargetLanguage,
     search_options,
 )
+from sightline.files import check_writable, read_lines, write_lines
 from sightline.models.box import BOX_MODEL
 
 
@@ -43,8 +44,8 @@ def tags(
     Example: sightline tags page.en.txt -o page.es.txt
     """
     import sightline
-    from sightline.files import read_lines, write_lines
 
+    check_writable(output)
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
     options: dict[str, object] = {"method": method}
     if reverse is not None:

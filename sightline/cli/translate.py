@@ -22,6 +22,7 @@ from sightline.cli.options import (
     TargetLanguage,
     search_options,
 )
+from sightline.files import check_writable, read_lines, write_lines
 from sightline.models.box import BOX_MODEL
 
 
@@ -46,8 +47,8 @@ def translate(
     """
     import sightline
     from sightline.alignment.formats import render_alignments
-    from sightline.files import read_lines, write_lines
 
+    check_writable(output)
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
     search = search_options(beam, length_penalty)
     sources, same_sources = tee(read_lines(source))

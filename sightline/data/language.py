@@ -18,12 +18,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import no_type_check
 
 from sightline.data import lexicon
 from sightline.data.lexicon import WordClass, build_lexicon
 from sightline.errors import InputError
+from sightline.files import writing_into
 
 
 @dataclass(frozen=True)
@@ -113,18 +113,14 @@ def write_pairs(pairs: Iterable[GeneratedPair], prefix: Path) -> tuple[Path, Pat
     prefix.parent.mkdir(parents=True, exist_ok=True)
     paths = tuple(prefix.with_name(f"{prefix.name}.{part}") for part in ("source", "target", "gold"))
     # The files get their names only when they are complete: an interruption leaves no shorter corpus behind.
-    with TemporaryDirectory(dir=prefix.parent) as folder:
-        unfinished = [Path(folder) / path.name for path in paths]
-        with ExitStack() as files:
-            source, target, gold = (
-                files.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in unfinished
-            )
-            for pair in pairs:
-                source.write(f"{pair.source}\n")
-                target.write(f"{pair.target}\n")
-                gold.write(" ".join(f"{i}-{j}" for i, j in sorted(pair.links)) + "\n")
-        for path, complete in zip(paths, unfinished, strict=True):
-            complete.replace(path)
+    with writing_into(prefix.parent, last=paths[2].name) as folder, ExitStack() as files:
+        source, target, gold = (
+            files.enter_context((folder / path.name).open("w", encoding="utf-8", newline="\n")) for path in paths
+        )
+        for pair in pairs:
+            source.write(f"{pair.source}\n")
+            target.write(f"{pair.target}\n")
+            gold.write(" ".join(f"{i}-{j}" for i, j in sorted(pair.links)) + "\n")
     return paths[0], paths[1], paths[2]
 
 

@@ -14,7 +14,7 @@ from sightline.attribution import Attribution
 from sightline.demo.comparison import Compared, compare_methods
 from sightline.demo.made_up import train_on_made_up_language
 from sightline.demo.material import GoldSet, Material, material_in_the_box
-from sightline.errors import InputError
+from sightline.files import check_folder_writable, check_writable, write_text
 from sightline.models.box import has_box_model
 from sightline.scores import Score
 from sightline.verbs.aligning import explain_choice
@@ -62,12 +62,11 @@ def demonstrate(
         say("This installation lacks the model in the box, so that a small one is trained on a made-up language first.")
     if generated:
         material = train_on_made_up_language(extent.seconds, say)
-        material.model.module.save_pretrained(folder / MODEL)
-        material.model.tokenizer.save_pretrained(folder / MODEL)
+        material.model.save(folder / MODEL)
     else:
         material = material_in_the_box()
     report = folder / REPORT
-    report.write_text(_show(_shortened(material, extent), extent, console, say), encoding="utf-8")
+    write_text(report, _show(_shortened(material, extent), extent, console, say))
     say(f"\nThe report, with pictures to click on: {report}")
     if generated:
         say(f"The model, to go on with: sightline.load({str(folder / MODEL)!r})")
@@ -160,8 +159,7 @@ def _shortened(material: Material, extent: Extent) -> Material:
 
 
 def _make_folder(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"The folder {folder} cannot be made: {error.strerror}.") from error
+    check_folder_writable(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    check_writable(folder / REPORT)
     return folder

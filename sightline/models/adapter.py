@@ -6,15 +6,15 @@ They lie in the model's folder; the model itself, as transformers saves and load
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from sightline.attend.calibration import NAME, Calibration, CalibrationSettings, LayerShape
 from sightline.errors import InputError
+from sightline.files import read_json, write_json, writing
 
 WEIGHTS, SETTINGS = "calibration.safetensors", "calibration.json"
 
@@ -22,20 +22,22 @@ WEIGHTS, SETTINGS = "calibration.safetensors", "calibration.json"
 def save_calibration(calibration: Calibration, folder: Path) -> None:
     """Write weights and settings; a weight has the name that it has in the calibrated model."""
     weights = {f"{NAME}.{name}": tensor.contiguous() for name, tensor in calibration.state_dict().items()}
-    save_file(weights, folder / WEIGHTS)
+    with writing(folder / WEIGHTS, "wb") as file:
+        file.write(save(weights))
     description = {
         "settings": dataclasses.asdict(calibration.settings),
         "layers": [dataclasses.asdict(shape) for shape in calibration.shapes],
     }
-    (folder / SETTINGS).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / SETTINGS, description)
 
 
 def attach_saved_calibration(module: Any, folder: Path) -> None:
     """Give a model the calibration that is saved in its folder, if there is one."""
     if not (folder / SETTINGS).is_file():
         return
+    remedy = f"Take {SETTINGS} and {WEIGHTS} from one place, or remove both to load the model without."
+    description = read_json(folder / SETTINGS, {"settings": dict, "layers": list}, remedy)
     try:
-        description = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         weights = load_file(folder / WEIGHTS)
         shapes = [LayerShape(**shape) for shape in description["layers"]]
         # A calibration that names no bound was saved before there was one.
@@ -45,6 +47,5 @@ def attach_saved_calibration(module: Any, folder: Path) -> None:
         calibration.attach(module)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
         raise InputError(
-            f"The calibration in {folder} cannot be loaded: {str(error).splitlines()[0]}. "
-            f"Take {SETTINGS} and {WEIGHTS} from one place, or remove both to load the model without."
+            f"The calibration in {folder} cannot be loaded: {str(error).splitlines()[0]}. {remedy}"
         ) from error

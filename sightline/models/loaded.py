@@ -23,6 +23,7 @@ from sightline.attend.calibration import NAME as CALIBRATION
 from sightline.attend.calibration import Calibration
 from sightline.attribution import Tokens
 from sightline.errors import InputError
+from sightline.files import writing_into
 from sightline.forking import begin_threads
 from sightline.models.adapter import save_calibration
 from sightline.models.directions import languages_both_ways, other_direction
@@ -305,10 +306,12 @@ class LoadedModel:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save model and tokenizer, and the calibration beside them; `load(folder)` gives them back."""
-        self.module.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-        if self.calibration is not None:
-            save_calibration(self.calibration, Path(folder))
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with writing_into(Path(folder), last="config.json") as staged:
+            self.module.save_pretrained(staged)
+            self.tokenizer.save_pretrained(staged)
+            if self.calibration is not None:
+                save_calibration(self.calibration, staged)
 
     # Answers of the model's own
 

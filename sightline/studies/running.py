@@ -104,6 +104,7 @@ def _begin(folder: Path, begun_with: dict[str, Any]) -> None:
     """Make the folder of a study, or check that it was begun with these settings."""
     path = folder / SETTINGS
     if path.exists():
+        check_folder_writable(folder)
         remedy = "Restore it from a copy, or choose another folder with -o."
         stored = read_json(path, {"study": str, "settings": dict}, remedy)
         if stored != begun_with:

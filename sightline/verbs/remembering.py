@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from sightline.errors import InputError
+from sightline.files import read_json, write_json
 from sightline.models.box import is_in_box
 from sightline.models.loaded import LoadedModel
 from sightline.verbs.ways import Asked, Choice
@@ -34,7 +37,7 @@ def recall(model: LoadedModel, reverse: LoadedModel | None, asked: Asked) -> Cho
         return choice
     try:
         return Choice.from_dict(_read_choices(model)[key])
-    except (KeyError, TypeError):  # none, or damaged: it is chosen anew
+    except (KeyError, TypeError, ValueError, AttributeError):  # none, or damaged: it is chosen anew
         return None
 
 
@@ -46,12 +49,8 @@ def remember(model: LoadedModel, reverse: LoadedModel | None, asked: Asked, choi
     if path is None or choice.pairs < ENOUGH_PAIRS or is_in_box(path):
         return
     choices = _read_choices(model) | {key: choice.to_dict()}
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(json.dumps({"format": FILE_FORMAT, "choices": choices}, indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
+    with suppress(InputError):  # a folder that cannot be written
+        write_json(path, {"format": FILE_FORMAT, "choices": choices})
 
 
 def _read_choices(model: LoadedModel) -> dict[str, Any]:
@@ -59,10 +58,10 @@ def _read_choices(model: LoadedModel) -> dict[str, Any]:
     if path is None or not path.is_file():
         return {}
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-        return dict(plain["choices"]) if plain["format"] == FILE_FORMAT else {}
-    except (OSError, ValueError, TypeError, KeyError):
+        plain = read_json(path, {"format": int, "choices": dict}, "It is chosen anew.")
+    except InputError:
         return {}
+    return plain["choices"] if plain["format"] == FILE_FORMAT else {}
 
 
 def _file(model: LoadedModel) -> Path | None:

@@ -98,5 +98,5 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="file is not a folder"):
         demonstrate(tmp_path / "file" / "out")
