@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sightline.training import train
     from sightline.verbs.aligning import align, explain_choice
     from sightline.verbs.calibrating import calibrate
+    from sightline.verbs.contrasting import Alternative, alternatives, contrast
     from sightline.verbs.explaining import explain
     from sightline.verbs.streaming import AlignedWord, AlignmentStreamer, stream_translation
     from sightline.verbs.translating import Translation, translate, translate_markup
@@ -28,12 +29,15 @@ __all__ = [
     "AlignedWord",
     "Alignment",
     "AlignmentStreamer",
+    "Alternative",
     "Attribution",
     "InputError",
     "Tokens",
     "Translation",
     "align",
+    "alternatives",
     "calibrate",
+    "contrast",
     "explain",
     "explain_choice",
     "load",
@@ -56,6 +60,9 @@ _HOME = {
     "watch": "sightline.attend.watch",
     "load": "sightline.models.loading",
     "calibrate": "sightline.verbs.calibrating",
+    "Alternative": "sightline.verbs.contrasting",
+    "alternatives": "sightline.verbs.contrasting",
+    "contrast": "sightline.verbs.contrasting",
     "explain": "sightline.verbs.explaining",
     "align": "sightline.verbs.aligning",
     "explain_choice": "sightline.verbs.aligning",

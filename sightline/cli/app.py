@@ -18,6 +18,7 @@ COMMANDS = (
     "train",
     "faithfulness",
     "study",
+    "serve",
     "methods",
     "models",
     "demo",

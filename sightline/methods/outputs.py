@@ -7,7 +7,7 @@ and the many passes that follow start there: the vocabulary is never touched aga
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from sightline.attend.hooks import hooks
 from sightline.errors import InputError, unknown_name
-from sightline.models.examples import Batch
+from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.texts import ClassificationTexts
 from sightline.text.words import encode, split_words, word_part
@@ -72,15 +72,22 @@ def find_foils(model: LoadedModel, batch: Batch, contrast: str | None) -> Int[Te
         return torch.full_like(batch.outputs, plain[0])
     foils = batch.outputs.clone()
     for row, example in enumerate(batch.examples):
-        ids = encoded.ids if model.task == "translate" else plain
-        if len(ids) != len(example.labels):
+        # A continuation's first piece depends on what stands before it.
+        ids = encoded.ids if model.task == "translate" else model.encode(list(example.source.words), words).labels
+        if len(ids) != len(example.labels) and not _agree_before(ids, example):
             raise InputError(
-                f"The contrast has {len(ids)} tokens and the target {len(example.labels)}: give one token, or a "
-                "target of the same length."
+                f"The contrast has {len(ids)} tokens and the target {len(example.labels)}: give one token, a target "
+                "of the same length, or positions before which the two are the same."
             )
         chosen = [ids[position] for position in example.chosen]
         foils[row, : len(chosen)] = torch.tensor(chosen)
     return foils
+
+
+def _agree_before(ids: Sequence[int], example: Example) -> bool:
+    """Return whether a contrast has a token for each output asked for, after the same tokens as the target."""
+    last = max(example.chosen, default=0)
+    return last < len(ids) and tuple(ids[:last]) == example.labels[:last]
 
 
 def output_cotangents(

@@ -1,0 +1,73 @@
+"""What a server takes on, and the refusals with their status codes; each is one sentence that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sightline.errors import SightlineError
+
+SAMPLE_SETTINGS = ("smoothgrad", "steps")
+"""Settings of methods that multiply their work."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of one request and of the queue."""
+
+    characters: int = 20_000
+    tokens: int = 1_000
+    lines: int = 500
+    samples: int = 100
+    seconds: float = 60.0
+    waiting: int = 64
+    batch: int = 16
+
+    @property
+    def body_bytes(self) -> int:
+        """Return how long a body may be: two texts in the longest encoding of JSON, and the rest."""
+        return 2 * 12 * self.characters + 65_536
+
+
+class Refused(SightlineError):  # noqa: N818  what was refused is a request
+    """A request that is not carried out, with the status code of the answer."""
+
+    status = 400
+
+
+class TooLarge(Refused):
+    status = 413
+
+
+class Unprocessable(Refused):
+    status = 422
+
+
+class TooMany(Refused):
+    status = 429
+
+
+class Unavailable(Refused):
+    status = 503
+
+
+class TooSlow(Refused):
+    status = 504
+
+
+def check_characters(limits: Limits, *texts: str | None) -> None:
+    """Refuse texts that are too long together."""
+    count = sum(len(text) for text in texts if text is not None)
+    if count > limits.characters:
+        raise TooLarge(
+            f"The texts have {count:,} characters, and this server takes {limits.characters:,}: shorten them."
+        )
+
+
+def check_settings(limits: Limits, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that would multiply the work beyond the bound."""
+    for name in SAMPLE_SETTINGS:
+        value = settings.get(name)
+        if isinstance(value, int | float) and value > limits.samples:
+            raise Unprocessable(f"The setting {name} is {value}, and this server takes at most {limits.samples}.")

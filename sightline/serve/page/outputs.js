@@ -1,0 +1,2 @@
+export function classifyView() {}
+export function continueView() {}
