@@ -5,18 +5,9 @@ import { get } from "./api.js";
 import { choice } from "./parts.js";
 import { readState, writeState } from "./state.js";
 import { explainView } from "./explain.js";
-import { alignView } from "./align.js";
-import { tagsView } from "./tags.js";
-import { classifyView, continueView } from "./outputs.js";
-import { runsView } from "./runs.js";
 
 const VIEWS = {
   explain: { name: "Explain", task: "translate", show: explainView },
-  align: { name: "Align", task: "translate", show: alignView },
-  tags: { name: "Tags", task: "translate", show: tagsView },
-  classify: { name: "Classify", task: "classify", show: classifyView },
-  continue: { name: "Continue", task: "continue", show: continueView },
-  runs: { name: "Runs", task: null, show: runsView },
 };
 
 const main = document.querySelector("main");

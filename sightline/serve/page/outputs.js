@@ -1,2 +1,0 @@
-export function classifyView() {}
-export function continueView() {}
