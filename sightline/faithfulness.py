@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.models.memory import positions_that_fit
-from sightline.text.words import Text
+from sightline.text.words import Source, Text
 
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
 RANDOM = "random"
@@ -63,7 +63,7 @@ class Faithfulness:
 
 def measure_faithfulness(
     model: Any,
-    sources: Sequence[Text],
+    sources: Sequence[Source],
     targets: Sequence[Text] | None = None,
     *,
     methods: Sequence[str] = ("attention", "gradient", "erasure"),
@@ -150,12 +150,8 @@ class _Deletions:
 
     def _without(self, deleted: frozenset[int]) -> Example | None:
         gone = {self.words[number] for number in deleted}
-        ids = tuple(
-            token
-            for token, word in zip(self.example.ids, self.example.source.word_ids, strict=True)
-            if word is None or word not in gone
-        )
-        return replace(self.example, ids=ids) if ids else None
+        kept = [place for place, word in enumerate(self.example.source.word_ids) if word is None or word not in gone]
+        return self.example.keeping(kept) if kept else None
 
     def _by_word(self, log_probs: Float[np.ndarray, " label"]) -> Float[np.ndarray, " target"]:
         words = self.example.label_tokens.word_ids

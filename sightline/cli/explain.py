@@ -17,6 +17,9 @@ from sightline.models.box import BOX_MODEL
 def explain(
     source: Annotated[str, typer.Argument(help="The text that the model reads.")],
     target: Annotated[str | None, typer.Argument(help="The output to explain; by default the model's own.")] = None,
+    second: Annotated[
+        str | None, typer.Option(help="A second segment of the source, for encoders such as BERT.")
+    ] = None,
     model: ModelName = BOX_MODEL,
     method: Annotated[str, typer.Option(help="See `sightline methods`.")] = "attention",
     setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: name=value.")] = [],  # noqa: B006
@@ -40,7 +43,8 @@ def explain(
         if path is not None:
             check_writable(path)
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix, chat=chat)
-    why = sightline.explain(loaded, source, target, method=method, **settings)
+    text = source if second is None else (source, second)
+    why = sightline.explain(loaded, text, target, method=method, **settings)
     why = why if pieces else why.words()
     if html is not None:
         write_text(html, why.to_html())

@@ -184,7 +184,8 @@ def _without(model: LoadedModel, example: Example, side: str, position: int) -> 
     if side == "prefix":
         kept = example.decoder_ids[:position] + example.decoder_ids[position + 1 :]
         return replace(example, decoder_ids=kept, label_rows=rows)
-    return replace(example, ids=example.ids[:position] + example.ids[position + 1 :], label_rows=rows)
+    kept_places = [place for place in range(len(example.ids)) if place != position]
+    return replace(example.keeping(kept_places), label_rows=rows)
 
 
 def _replacement(model: LoadedModel, how: str) -> Callable[[Sequence[Variant]], AbstractContextManager[None]]:

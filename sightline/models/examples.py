@@ -18,8 +18,9 @@ class Example:
     """One input with its output.
 
     `ids` is what the model reads (the source; for a decoder-only model, the source and the continuation), `decoder_ids`
-    what a decoder reads. Label i is predicted at position `label_rows[i]`. `positions` names the labels to explain, by
-    default all: they are the `outputs`, the rows of an attribution.
+    what a decoder reads, `segments` the number of each id's segment where a text has two. Label i is predicted at
+    position `label_rows[i]`. `positions` names the labels to explain, by default all: they are the `outputs`, the rows
+    of an attribution.
     """
 
     ids: tuple[int, ...]
@@ -30,9 +31,15 @@ class Example:
     label_rows: tuple[int, ...] = ()
     decoder_ids: tuple[int, ...] = ()
     positions: tuple[int, ...] | None = None
+    segments: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return max(len(self.ids), len(self.decoder_ids))
+
+    def keeping(self, places: Sequence[int]) -> Example:
+        """Keep only some of the ids that the model reads, each with its segment; tokens and labels stay."""
+        segments = tuple(self.segments[place] for place in places) if self.segments else ()
+        return replace(self, ids=tuple(self.ids[place] for place in places), segments=segments)
 
     def at(self, positions: Sequence[int]) -> Example:
         """Explain only some labels, by their number among the target's tokens."""
@@ -73,6 +80,7 @@ class Batch:
     outputs: Int[Tensor, "batch target"]
     row_mask: Bool[Tensor, "batch target"]
     decoder_ids: Int[Tensor, "batch prefix"] | None = None
+    segments: Int[Tensor, "batch source"] | None = None
 
     @property
     def device(self) -> torch.device:
@@ -85,6 +93,7 @@ class Batch:
 def build_batch(examples: Sequence[Example], pad_id: int, device: torch.device) -> Batch:
     """Pad examples into one batch."""
     decoder_ids = [example.decoder_ids for example in examples]
+    segments = [example.segments or (0,) * len(example.ids) for example in examples]
     return Batch(
         tuple(examples),
         ids=_pad([example.ids for example in examples], pad_id, device),
@@ -93,6 +102,7 @@ def build_batch(examples: Sequence[Example], pad_id: int, device: torch.device) 
         outputs=_pad([example.outputs for example in examples], 0, device),
         row_mask=_pad([[1] * len(example.rows) for example in examples], 0, device).bool(),
         decoder_ids=_pad(decoder_ids, pad_id, device) if any(decoder_ids) else None,
+        segments=_pad(segments, 0, device) if any(example.segments for example in examples) else None,
     )
 
 
@@ -111,7 +121,7 @@ def taken(batch: Batch, rows: Sequence[int]) -> Batch:
     index = torch.tensor(rows, device=batch.device)
     tensors = {
         name: getattr(batch, name)[index]
-        for name in ("ids", "mask", "rows", "outputs", "row_mask", "decoder_ids")
+        for name in ("ids", "mask", "rows", "outputs", "row_mask", "decoder_ids", "segments")
         if getattr(batch, name) is not None
     }
     return Batch(tuple(batch.examples[row] for row in rows), **tensors)

@@ -32,7 +32,7 @@ from sightline.models.evaluating import evaluating
 from sightline.models.examples import Batch, Example, build_batch
 from sightline.models.inspection import KINDS, AttentionLayer, find_attention
 from sightline.models.texts import TEXTS, GapTexts, Prompt, Task
-from sightline.text.words import Text, decode, split_words
+from sightline.text.words import Source, Text, decode, split_segments, split_words
 
 UNLIMITED = 1_000_000
 
@@ -85,11 +85,11 @@ class LoadedModel:
 
     # Texts
 
-    def encode(self, source: Text, target: Text | None, *, name: str = "source") -> Example:
+    def encode(self, source: Source, target: Text | None, *, name: str = "source") -> Example:
         """Make the example of a source and a target; the words of both are kept."""
-        source_words = split_words(source, name)
+        source_words, second_words = split_segments(source, name)
         target_words = None if target is None else split_words(target, name.replace("source", "target"))
-        example = self._fitted(self.texts.encode(source_words, target_words))
+        example = self._fitted(self.texts.encode(source_words, target_words, second_words))
         self._check_length(example, name)
         self._check_vocabulary(example)
         return example
@@ -160,12 +160,17 @@ class LoadedModel:
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Give the arguments of the model's forward pass."""
-        inputs: dict[str, Any] = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
+        inputs: dict[str, Any] = self.source_inputs(batch)
         if batch.decoder_ids is not None:
             inputs["decoder_input_ids"] = batch.decoder_ids
         if self.task in ("translate", "continue"):
             inputs["use_cache"] = False
         return inputs
+
+    def source_inputs(self, batch: Batch) -> dict[str, Tensor]:
+        """Return the arguments of the forward pass that are about the source."""
+        inputs = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
+        return inputs if batch.segments is None else inputs | {"token_type_ids": batch.segments}
 
     def run(self, batch: Batch) -> Any:
         """Run the model without its head where it can be left out: enough for what happens inside it."""
@@ -194,7 +199,7 @@ class LoadedModel:
     def run_encoder(self, batch: Batch) -> EncoderOutput:
         """Give the encoder's last states; where there is no decoder behind it, those of the whole stack."""
         encoder = self.module.get_encoder() if self.has_encoder_and_decoder else self.last_stack
-        output = encoder(input_ids=batch.ids, attention_mask=batch.mask.long())
+        output = encoder(**self.source_inputs(batch))
         more = getattr(self.last_stack, "takes_from_encoder", ())  # decoders of ours say what
         return EncoderOutput(output[0], {name: output[name] for name in more})
 
@@ -221,7 +226,7 @@ class LoadedModel:
                 **encoded.beside,
             )[0]
         inputs = self.inputs(batch)
-        inputs |= {name: inputs[name][:, :length] for name in ("input_ids", "attention_mask")}
+        inputs |= {name: tensor[:, :length] for name, tensor in self.source_inputs(batch).items()}
         return self.last_stack(**inputs)[0]
 
     # Embeddings

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, Literal
 
 import torch
@@ -28,29 +29,59 @@ class Prompt:
 
 
 class Texts:
-    """The texts of a model that only represents them: there is no output."""
+    """The texts of a model that only represents them: there is no output.
+
+    A text may have a second segment where `takes_segments`: in encoders, whose tokenizers separate segments.
+    """
+
+    takes_segments = True
 
     def __init__(self, module: Any, tokenizer: Any, prompt: Prompt) -> None:
         self.module = module
         self.tokenizer = tokenizer
         self.prompt = prompt
 
-    def encode(self, source: Words, target: Words | None) -> Example:
-        """Make the example of a source and, if it is given, its target."""
+    def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
+        """Make the example of a source, perhaps of two segments, and, if it is given, its target."""
         if target is not None:
             raise InputError(f"{type(self.module).__name__} only represents text: it has no output, so give no target.")
-        return self._without_output(source)
+        return self._without_output(source, second)
 
     def answered(self, example: Example, ids: tuple[int, ...]) -> Example:
         """Give an example the output that the model answered."""
         return example
 
-    def _without_output(self, source: Words) -> Example:
-        encoded = self._encode_source(source)
-        return Example(encoded.ids, encoded.tokens(source))
+    def _without_output(self, source: Words, second: Words = ()) -> Example:
+        if second and not self.takes_segments:
+            raise InputError(
+                f"{type(self.module).__name__} reads one text: two segments are for encoders such as BERT. "
+                "Give several texts, or the words of one, as a list."
+            )
+        encoded = self._encode_source(source, second=second)
+        if self.takes_segments:
+            self._check_separators(encoded)
+        segments = encoded.segments if any(encoded.segments) and self._knows_segments else ()
+        return Example(encoded.ids, encoded.tokens(source + second), segments=segments)
 
-    def _encode_source(self, words: Words, after: Sequence[Part] = ()) -> Encoded:
-        return encode(self.tokenizer, [*self._source_parts(words), *after], special_tokens=not self.prompt.chat)
+    def _encode_source(self, words: Words, after: Sequence[Part] = (), second: Words = ()) -> Encoded:
+        parts = [*self._source_parts(words), *after]
+        second_parts = [word_part(second)] if second else []
+        return encode(self.tokenizer, parts, second_parts, special_tokens=not self.prompt.chat)
+
+    @property
+    def _knows_segments(self) -> bool:
+        """Return whether the model embeds the numbers of segments; others tell them apart by separators alone."""
+        return "token_type_ids" in signature(self.module.forward).parameters
+
+    def _check_separators(self, encoded: Encoded) -> None:
+        """Refuse separators that are written in a text: what follows would count as the first segment."""
+        separators = {self.tokenizer.sep_token_id, self.tokenizer.cls_token_id} - {None}
+        for token, part, piece in zip(encoded.ids, encoded.parts, encoded.pieces, strict=True):
+            if part is not None and token in separators:
+                raise InputError(
+                    f"The source holds {piece}, which only the tokenizer may add: give two segments as a tuple "
+                    "(first, second), on the command line with --second."
+                )
 
     def _source_parts(self, words: Words) -> list[Part]:
         prefix = self.prompt.prefix
@@ -67,8 +98,10 @@ class Texts:
 class TranslationTexts(Texts):
     """A source for the encoder, a target that the decoder reads one step behind."""
 
-    def encode(self, source: Words, target: Words | None) -> Example:
-        example = self._without_output(source)
+    takes_segments = False
+
+    def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
+        example = self._without_output(source, second)
         if target is None:
             return example
         encoded = encode(self.tokenizer, [word_part(target)], as_target=True)
@@ -100,9 +133,11 @@ class TranslationTexts(Texts):
 class ContinuationTexts(Texts):
     """A prompt and its continuation, one sequence."""
 
-    def encode(self, source: Words, target: Words | None) -> Example:
-        if target is None:
-            return self._without_output(source)
+    takes_segments = False
+
+    def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
+        if target is None or second:
+            return self._without_output(source, second)
         between = [] if self.prompt.chat else [Part(" ")]
         encoded = self._encode_source(source, [*between, word_part(target)])
         last_part = max(part for part in encoded.parts if part is not None)
@@ -125,13 +160,13 @@ class ContinuationTexts(Texts):
 class ClassificationTexts(Texts):
     """A text and its label."""
 
-    def encode(self, source: Words, target: Words | None) -> Example:
-        example = self._without_output(source)
+    def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
+        example = self._without_output(source, second)
         return example if target is None else self.answered(example, (self.label_id(" ".join(target)),))
 
     def answered(self, example: Example, ids: tuple[int, ...]) -> Example:
         label = self.module.config.id2label[ids[0]]
-        return Example(example.ids, example.source, Tokens((label,), (0,), (label,)), labels=ids, label_rows=(0,))
+        return replace(example, label_tokens=Tokens((label,), (0,), (label,)), labels=ids, label_rows=(0,))
 
     def label_id(self, label: str) -> int:
         """Find a label by its name or number."""
@@ -145,8 +180,8 @@ class ClassificationTexts(Texts):
 class GapTexts(Texts):
     """A text with gaps, and a word for each."""
 
-    def encode(self, source: Words, target: Words | None) -> Example:
-        example = self._without_output(source)
+    def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
+        example = self._without_output(source, second)
         gaps = self.gaps(example)
         if not gaps:
             raise InputError(
@@ -176,7 +211,7 @@ class GapTexts(Texts):
 
     def _filled(self, example: Example, ids: tuple[int, ...], words: Words) -> Example:
         target = Tokens(words, tuple(range(len(words))), words)
-        return Example(example.ids, example.source, target, labels=ids, label_rows=self.gaps(example))
+        return replace(example, label_tokens=target, labels=ids, label_rows=self.gaps(example))
 
 
 TEXTS: dict[Task, type[Texts]] = {

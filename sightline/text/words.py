@@ -3,6 +3,9 @@
 A word is what white space delimits, or what the user split. Words are joined by one space and tokenised as text;
 pieces are mapped to words by character offset. A tokenizer without offsets is run word by word and must give the
 same pieces as for the whole. A tokenizer's own `word_ids()` is not used: what it calls a word varies.
+
+A text may have two segments, as the pairs that BERT was trained on: a tuple `(first, second)`. The words of the second
+are counted after those of the first. Only the tokenizer puts separators around segments, and they belong to no word.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from sightline.errors import InputError
 from sightline.limits import MOST_WORDS
 
 Text = str | Sequence[str]
+Source = Text | tuple[Text, Text]
+"""A text, or a text of two segments."""
 MOST_ADDED = 16
 """How many ids a tokenizer may add to those of the words, before and behind them together."""
 
@@ -33,12 +38,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Encoded:
-    """The ids of a text, the part that each came from (None: added by the tokenizer), and their pieces and words."""
+    """The ids of a text, the part that each came from (None: added by the tokenizer), and their pieces and words.
+
+    `segments` are the numbers of the ids' segments where the tokenizer tells them (`token_type_ids`).
+    """
 
     ids: tuple[int, ...]
     parts: tuple[int | None, ...]
     pieces: tuple[str, ...]
     word_ids: tuple[int | None, ...]
+    segments: tuple[int, ...] = ()
 
     def tokens(self, words: tuple[str, ...], start: int = 0, stop: int | None = None) -> Tokens:
         """Give the positions from `start` to `stop` as Tokens."""
@@ -63,36 +72,78 @@ def split_words(text: Text, name: str) -> tuple[str, ...]:
     return words
 
 
+def split_segments(source: Source, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split a text into the words of its first and, if it is a tuple, of its second segment."""
+    if not isinstance(source, tuple):
+        return split_words(source, name), ()
+    if len(source) != 2:
+        raise InputError(
+            f"The {name} is a tuple of {len(source)}: a tuple (first, second) is one text of two segments. "
+            "Give several texts, or the words of one, as a list."
+        )
+    first, second = source
+    return split_words(first, f"first segment of {name}"), split_words(second, f"second segment of {name}")
+
+
 def word_part(words: tuple[str, ...]) -> Part:
     """Make a part of words."""
     return Part(" ".join(words), words)
 
 
-def encode(tokenizer: Any, parts: Sequence[Part], *, as_target: bool = False, special_tokens: bool = True) -> Encoded:
-    """Tokenise the joined text of some parts, and say which part and word each piece belongs to."""
-    text = "".join(part.text for part in parts)
-    argument = {"text_target": text} if as_target else {"text": text}
-    if not tokenizer.is_fast:
-        with _lock_of(tokenizer):
-            return _encode_word_by_word(tokenizer, parts, argument, as_target, special_tokens)
+def encode(
+    tokenizer: Any,
+    parts: Sequence[Part],
+    second: Sequence[Part] = (),
+    *,
+    as_target: bool = False,
+    special_tokens: bool = True,
+) -> Encoded:
+    """Tokenise the joined text of some parts, and say which part and word each piece belongs to.
+
+    `second` are the parts of a second segment; its words are counted after those of the first.
+    """
+    segments = [list(parts), list(second)] if second else [list(parts)]
+    joined = ["".join(part.text for part in segment) for segment in segments]
+    keys = ("text_target", "text_pair_target") if as_target else ("text", "text_pair")
+    arguments = dict(zip(keys, joined, strict=False)) | {"add_special_tokens": special_tokens}
     with _lock_of(tokenizer):
-        encoding = tokenizer(
-            **argument,
-            add_special_tokens=special_tokens,
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-        )
+        if tokenizer.is_fast:
+            encoding = tokenizer(**arguments, return_offsets_mapping=True, return_special_tokens_mask=True)
+            owners = _owners_by_offset(encoding, segments, joined)
+        else:
+            encoding = tokenizer(**arguments)
+            owners = _owners_word_by_word(tokenizer, keys[0], encoding["input_ids"], segments, joined)
     ids = encoding["input_ids"]
-    spans = _Spans.of(parts)
-    found: list[tuple[int | None, int | None]] = []
-    for (start, end), added in zip(encoding["offset_mapping"], encoding["special_tokens_mask"], strict=True):
-        found.append((None, None) if added else _owner(text, start, end, spans))
     return Encoded(
         tuple(ids),
-        tuple(part for part, _ in found),
+        tuple(part for part, _ in owners),
         piece_names(tokenizer, ids),
-        tuple(word for _, word in found),
+        tuple(word for _, word in owners),
+        tuple(encoding.get("token_type_ids") or ()),
     )
+
+
+_Owner = tuple[int | None, int | None]
+"""The part and the word that a piece belongs to; None for what the tokenizer adds."""
+
+
+def _owners_by_offset(encoding: Any, segments: Sequence[list[Part]], joined: Sequence[str]) -> list[_Owner]:
+    """Find the owner of each id by the characters that it covers."""
+    spans = _spans_of(segments)
+    owners: list[_Owner] = []
+    ids = zip(encoding["offset_mapping"], encoding["special_tokens_mask"], encoding.sequence_ids(), strict=True)
+    for (start, end), added, segment in ids:
+        owners.append((None, None) if added else _owner(joined[segment or 0], start, end, spans[segment or 0]))
+    return owners
+
+
+def _spans_of(segments: Sequence[list[Part]]) -> list[_Spans]:
+    """List the spans of each segment; parts and words are counted through all of them."""
+    spans, parts, words = [], 0, 0
+    for segment in segments:
+        spans.append(_Spans.of(segment, parts, words))
+        parts, words = parts + len(segment), words + sum(len(part.words) for part in segment)
+    return spans
 
 
 class _Spans(NamedTuple):
@@ -103,14 +154,14 @@ class _Spans(NamedTuple):
     owners: list[tuple[int, int | None]]
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> _Spans:
+    def of(cls, parts: Sequence[Part], first_part: int = 0, first_word: int = 0) -> _Spans:
         spans = cls([], [], [])
         offset = 0
-        for number, part in enumerate(parts):
+        for number, part in enumerate(parts, first_part):
             if not part.words and part.text.strip():
                 spans.add(offset, offset + len(part.text), (number, None))
             position = 0
-            for word_number, word in enumerate(part.words):
+            for word_number, word in enumerate(part.words, first_word):
                 start = part.text.index(word, position)
                 position = start + len(word)
                 spans.add(offset + start, offset + position, (number, word_number))
@@ -141,34 +192,41 @@ def _owner(text: str, start: int, end: int, spans: _Spans) -> tuple[int | None, 
     return owners[0]
 
 
-def _encode_word_by_word(
-    tokenizer: Any, parts: Sequence[Part], argument: dict[str, str], as_target: bool, special_tokens: bool
-) -> Encoded:
-    """Encode with a tokenizer that has no offsets: each word alone must give the same pieces as the whole."""
-    key = "text_target" if as_target else "text"
-    ids: list[int] = tokenizer(**argument, add_special_tokens=special_tokens)["input_ids"]
-    plain: list[int] = []
-    owners: list[tuple[int | None, int | None]] = []
-    for number, part in enumerate(parts):
-        units = part.words or (part.text.strip(),)
-        for word_number, unit in enumerate(units):
-            pieces = _pieces_of_word(tokenizer, key, unit) if unit else ()
-            plain += pieces
-            owners += [(number, word_number if part.words else None)] * len(pieces)
-    added = len(ids) - len(plain)
-    starts = range(added + 1) if added <= MOST_ADDED else ()
-    before = next((i for i in starts if ids[i : i + len(plain)] == plain), None)
-    if before is None:
-        raise InputError(
-            f"The tokenizer does not keep the words of {argument[key]!r} apart: "
-            "one by one it splits them differently. Normalise the text, or split it into words differently."
-        )
-    owners = [(None, None)] * before + owners + [(None, None)] * (added - before)
-    return Encoded(
-        tuple(ids),
-        tuple(part for part, _ in owners),
-        piece_names(tokenizer, ids),
-        tuple(word for _, word in owners),
+def _owners_word_by_word(
+    tokenizer: Any, key: str, ids: list[int], segments: Sequence[list[Part]], joined: Sequence[str]
+) -> list[_Owner]:
+    """Find the owner of each id without offsets: each word alone must give the same pieces as the whole."""
+    owners: list[_Owner] = []
+    parts = words = 0
+    for segment, text in zip(segments, joined, strict=True):
+        plain: list[int] = []
+        plain_owners: list[_Owner] = []
+        for number, part in enumerate(segment, parts):
+            units = part.words or (part.text.strip(),)
+            for word_number, unit in enumerate(units, words):
+                pieces = _pieces_of_word(tokenizer, key, unit) if unit else ()
+                plain += pieces
+                plain_owners += [(number, word_number if part.words else None)] * len(pieces)
+        start = _find_ids(ids, plain, len(owners))
+        if start is None:
+            raise _joins_words(text)
+        owners += [(None, None)] * (start - len(owners)) + plain_owners
+        parts, words = parts + len(segment), words + sum(len(part.words) for part in segment)
+    if len(ids) - len(owners) > MOST_ADDED:
+        raise _joins_words(joined[-1])
+    return owners + [(None, None)] * (len(ids) - len(owners))
+
+
+def _find_ids(ids: list[int], wanted: list[int], start: int) -> int | None:
+    """Find where some ids stand, after no more than a tokenizer may add."""
+    places = range(start, min(start + MOST_ADDED, len(ids) - len(wanted)) + 1)
+    return next((place for place in places if ids[place : place + len(wanted)] == wanted), None)
+
+
+def _joins_words(text: str) -> InputError:
+    return InputError(
+        f"The tokenizer does not keep the words of {text!r} apart: "
+        "one by one it splits them differently. Normalise the text, or split it into words differently."
     )
 
 

@@ -20,7 +20,7 @@ from sightline.methods.similarity import SIMILARITY, SimilaritySettings, similar
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.text.words import Text
+from sightline.text.words import Source, Text
 from sightline.verbs.choosing import SAMPLE, choose
 from sightline.verbs.explaining import Pair, explain_pairs, in_the_form_of, map_examples, pair_up
 from sightline.verbs.remembering import ENOUGH_PAIRS, recall
@@ -200,5 +200,5 @@ def _has_words(pair: Pair) -> bool:
     return _count_words(pair.source) > 0 and _count_words(pair.target) > 0
 
 
-def _count_words(text: Text | None) -> int:
+def _count_words(text: Source | None) -> int:
     return len(text.split() if isinstance(text, str) else text or ())

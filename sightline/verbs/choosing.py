@@ -29,7 +29,7 @@ from sightline.methods.attention import LayerSettings, read_layers
 from sightline.methods.similarity import SIMILARITY
 from sightline.models.inspection import AttentionLayer
 from sightline.models.loaded import LoadedModel
-from sightline.text.words import split_words
+from sightline.text.words import split_segments, split_words
 from sightline.verbs.explaining import Pair, explain_pairs
 from sightline.verbs.remembering import ENOUGH_PAIRS, remember
 from sightline.verbs.ways import AUTO, LAYERED_METHODS, Asked, Candidate, Choice, Way
@@ -164,7 +164,7 @@ def _choose_by_aligner(forward: _Direction, backward: _Direction | None) -> Choi
 
 def _aligner_links(pairs: Sequence[Pair]) -> Iterator[Bool[np.ndarray, "1 target source"]]:
     """Mark the links of a diagonal model that is trained on the pairs, both ways, pair by pair."""
-    words = [(split_words(pair.source, "source"), split_words(pair.target or "", "target")) for pair in pairs]
+    words = [(split_segments(pair.source, "source")[0], split_words(pair.target or "", "target")) for pair in pairs]
     aligner = train_aligner(build_bitext(words))
     for alignment, (source, target) in zip(aligner.align(words), words, strict=True):
         marked = np.zeros((1, len(target), len(source)), dtype=bool)

@@ -18,7 +18,7 @@ from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.models.memory import positions_that_fit
 from sightline.text.batches import map_in_batches
-from sightline.text.words import Text
+from sightline.text.words import Source, Text
 
 MAX_BATCH_SIZE = 64
 # So many texts are held at a time, to be sorted by length.
@@ -29,14 +29,14 @@ Result = TypeVar("Result")
 
 
 @overload
-def explain(model: Any, source: str, target: str | None = ..., **options: Any) -> Attribution: ...
+def explain(model: Any, source: str | tuple[Text, Text], target: str | None = ..., **options: Any) -> Attribution: ...
 @overload
 def explain(
-    model: Any, source: Sequence[Text], target: Sequence[Text] | None = ..., **options: Any
+    model: Any, source: Sequence[Source], target: Sequence[Text] | None = ..., **options: Any
 ) -> list[Attribution]: ...
 @overload
 def explain(
-    model: Any, source: Iterator[Text], target: Iterable[Text] | None = ..., **options: Any
+    model: Any, source: Iterator[Source], target: Iterable[Text] | None = ..., **options: Any
 ) -> Iterator[Attribution]: ...
 
 
@@ -54,9 +54,10 @@ def explain(
     """Show which inputs the model used for each output.
 
     One text gives an Attribution, a list of texts a list, an iterator an iterator that holds only a window of texts at
-    a time. A text is a string, or in a list also a list of words. Without a target the model gives its own: it
-    translates, continues, classifies or fills in, with `generation` as the options of `generate`. `positions` names
-    the outputs to explain, by their number among the target's tokens. The other settings are the method's.
+    a time. A text is a string, or in a list also a list of words; a tuple `(first, second)` is one text of two
+    segments, for encoders such as BERT. Without a target the model gives its own: it translates, continues, classifies
+    or fills in, with `generation` as the options of `generate`. `positions` names the outputs to explain, by their
+    number among the target's tokens. The other settings are the method's.
     """
     loaded = load(model)
     pairs = pair_up(source, target)
@@ -71,7 +72,7 @@ class Pair(NamedTuple):
     """
 
     number: int
-    source: Text
+    source: Source
     target: Text | None
     example: Example | None = None
 
@@ -82,12 +83,18 @@ class Pair(NamedTuple):
     def flipped(self) -> Pair:
         """Exchange source and target."""
         assert self.target is not None
+        assert not isinstance(self.source, tuple)
         return Pair(self.number, self.target, self.source)
+
+
+MANY_AS_A_LIST = "A tuple (first, second) is one text of two segments: give many texts as a list."
 
 
 def pair_up(source: Any, target: Any) -> Iterator[Pair]:
     """Number the sources and targets that a verb was given: one text each, or many."""
-    if isinstance(source, str):
+    if _is_one(source):
+        if (isinstance(source, tuple) and len(source) != 2) or isinstance(target, tuple):
+            raise InputError(MANY_AS_A_LIST)
         if target is not None and not isinstance(target, str):
             raise InputError("The source is one text, so the target should be one text too.")
         return iter([Pair(1, source, target)])
@@ -98,7 +105,12 @@ def pair_up(source: Any, target: Any) -> Iterator[Pair]:
     return _pairs(source, target)
 
 
-def _pairs(sources: Iterable[Text], targets: Iterable[Text] | None) -> Iterator[Pair]:
+def _is_one(source: Any) -> bool:
+    """Return whether this is one text, perhaps of two segments, and not many."""
+    return isinstance(source, str | tuple)
+
+
+def _pairs(sources: Iterable[Source], targets: Iterable[Text] | None) -> Iterator[Pair]:
     if targets is None:
         yield from (Pair(number, source, None) for number, source in enumerate(sources, 1))
         return
@@ -112,7 +124,7 @@ def _pairs(sources: Iterable[Text], targets: Iterable[Text] | None) -> Iterator[
 
 def in_the_form_of(source: Any, results: Iterator[Result], label: str, progress: bool | None) -> Any:
     """Give results in the form that the sources had: one for a text, a list for a list, else the iterator."""
-    if isinstance(source, str):
+    if _is_one(source):
         return next(results)
     if isinstance(source, Sequence):
         return list(_with_progress(results, len(source), label, progress))

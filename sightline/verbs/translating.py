@@ -17,7 +17,7 @@ from sightline.limits import MOST_BEAMS
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.text.words import Text
+from sightline.text.words import Source, Text
 from sightline.verbs.aligning import build_aligner
 from sightline.verbs.explaining import Pair, in_the_form_of, map_examples, pair_up
 
@@ -149,5 +149,5 @@ def _translation(pair: Pair, alignment: Alignment | None = None) -> Translation:
     return Translation(pair.target, alignment)
 
 
-def _has_words(text: Text) -> bool:
+def _has_words(text: Source) -> bool:
     return bool(text.split() if isinstance(text, str) else text)

@@ -233,3 +233,19 @@ def test_from_a_shell(folder: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "too long" in done.stderr
+
+
+# Two segments
+
+
+def test_a_second_segment(run, tmp_path: Path) -> None:
+    model = zoo.model("bert-classifier")
+    model.module.save_pretrained(tmp_path / "model")
+    model.tokenizer.save_pretrained(tmp_path / "model")
+    code, out, _ = run(
+        *("explain", "-m", tmp_path / "model", "The cat sleeps", "0", "--second", "A small dog"),
+        *("--pieces", "--json", "-"),
+    )
+    assert code == 0
+    expected = sightline.explain(model, ("The cat sleeps", "A small dog"), "0")
+    assert json.loads(out) == expected.to_dict()

@@ -74,10 +74,6 @@ def test_words_that_the_user_split() -> None:
     assert joined[0].source.words == ("The", "cat", "sleeps")
 
 
-def test_a_tuple_is_many_texts() -> None:
-    assert len(sightline.explain(zoo.model("bert-classifier"), tuple(zoo.SOURCES[:2]))) == 2
-
-
 # Outputs
 
 
