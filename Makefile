@@ -1,6 +1,6 @@
 # The two commands that a newcomer needs are `make demo` and `make test`.
 # Each makes .venv and installs what it needs there, the first time; after that it starts at once.
-.PHONY: demo test check bench clean
+.PHONY: demo test test-slow check bench clean
 .NOTPARALLEL:
 
 python := .venv/bin/python
@@ -12,6 +12,10 @@ demo: .venv/installed-plot
 
 test: .venv/installed-test
 	OMP_NUM_THREADS=1 $(python) -m pytest -n 2 --dist worksteal
+
+# What takes minutes each, or needs packages with real weights or data sets; tests that lack theirs are skipped.
+test-slow: .venv/installed-test
+	OMP_NUM_THREADS=2 $(python) -m pytest -m slow
 
 check: .venv/installed-test
 	$(python) -m ruff check .

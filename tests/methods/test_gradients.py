@@ -87,6 +87,43 @@ def test_one_sample_is_clamped_and_normalised_as_several_are(method: str) -> Non
     assert np.abs(raw.sum(-1) - 1).min() > 1e-3
 
 
+@pytest.mark.parametrize("relative", [True, False])
+def test_noise_is_gaussian_and_independent(relative: bool) -> None:
+    """Its mean, its deviation, and no correlation between samples, between tokens, or between sentences."""
+    model, first = example_of("marian", 0)
+    _, second = example_of("marian", 1)
+    batch = model.batch([first, second])
+    samples, width, sigma = 200, 64, 0.3
+    path = NoisyPath(batch, SmoothSettings(smoothgrad=samples, sigma=sigma, relative=relative))
+    torch.manual_seed(3)
+    clean = torch.randn(2, batch.ids.shape[1], width, dtype=torch.float64)
+    moved = torch.stack([path.place(clean, point, "source") - clean for point in range(samples)])
+    assert len(path.weights) == samples
+    assert sum(path.weights) == pytest.approx(1)
+    lengths = [len(first.source), len(second.source)]
+    noises = []
+    for row, length in enumerate(lengths):
+        own = clean[row, :length]
+        noise = moved[:, row, :length] / (sigma * ((own.max() - own.min()) if relative else 1.0))
+        assert noise.mean().item() == pytest.approx(0, abs=0.01)
+        assert noise.std().item() == pytest.approx(1, abs=0.01)
+        # Each token and each sample has the deviation by itself, and half of the normal law's mass within 0.6745.
+        assert noise.std((0, 2)).sub(1).abs().max() < 0.05
+        assert noise.std((1, 2)).sub(1).abs().max() < 0.15
+        assert noise.abs().lt(0.6745).double().mean().item() == pytest.approx(0.5, abs=0.01)
+        assert _highest_correlation(noise.flatten(1)) < 0.25  # of samples, over all tokens
+        assert _highest_correlation(noise.transpose(0, 1).flatten(1)) < 0.05  # of tokens, over all samples
+        noises.append(noise)
+        assert not moved[:, row, length:].any()  # padding stays
+    shorter = min(lengths)
+    assert _highest_correlation(torch.stack([noise[:, :shorter].flatten() for noise in noises])) < 0.05
+    assert torch.equal(path.place(clean, 0, "prefix"), clean)
+
+
+def _highest_correlation(rows: torch.Tensor) -> float:
+    return float((torch.corrcoef(rows) - torch.eye(len(rows))).abs().max())
+
+
 def test_noise_is_the_users_to_repeat() -> None:
     one, same, other, none, still = (
         explained("marian", method="word_saliency", average="raw", **settings).scores

@@ -131,11 +131,13 @@ def test_similarity_has_no_direction_to_join(model: LoadedModel) -> None:
 
 
 def test_translations_are_aligned_both_ways(model: LoadedModel) -> None:
-    (translation,) = sightline.translate(model, zoo.SOURCES[:1], align=WAY, max_new_tokens=8)
-    if translation.text:
-        expected = sightline.align(model, zoo.SOURCES[0], translation.text, **WAY)
-        assert translation.alignment is not None
-        assert translation.alignment.links == expected.links
+    (translation,) = sightline.translate(model, zoo.SOURCES[:1], align=WAY, max_new_tokens=8, min_new_tokens=8)
+    assert translation.text
+    assert translation.alignment is not None
+    expected = sightline.align(model, zoo.SOURCES[0], translation.text, **WAY)
+    assert translation.alignment.links == expected.links
+    one_way = sightline.align(model, zoo.SOURCES[0], translation.text, **WAY, reverse=False)
+    assert translation.alignment.confidences != pytest.approx(one_way.confidences, abs=1e-2)
 
 
 def test_a_choice_is_not_written_into_the_box(model: LoadedModel, in_box: Path) -> None:

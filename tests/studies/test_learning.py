@@ -238,7 +238,11 @@ def test_runs_are_compared_as_the_paper_does(tmp_path: Path) -> None:
         role: [rng.random((30, 40)).astype(np.float32) for _ in range(3)]
         for role in ("first", "second", "uniform", "proxy", "frozen", "probe")
     }
-    drawn["second"][2] = drawn["first"][1]  # in the end, the second run's attention is the first's
+    # The second run's attention becomes the first's: in 20 of 30 rows at step 10, in all of them at the end. The probe
+    # of uniform attention gets no further than 10 rows, which the second run has passed by step 10.
+    drawn["second"][1][:20] = drawn["first"][1][:20]
+    drawn["second"][2] = drawn["first"][1]
+    drawn["uniform"][2][:10] = drawn["first"][1][:10]
     runs = {}
     for role in ("first", "second", "uniform", "proxy", "frozen"):
         name = "lexical_probe" if role in ("uniform", "proxy") else "attention"
@@ -256,8 +260,8 @@ def test_runs_are_compared_as_the_paper_does(tmp_path: Path) -> None:
     assert figures["agreement"]["steps"]["α, β uf"] == (0, 10, 50)[int(np.argmax(curve))]
     assert figures["agreement"]["own curve"]["value"][-1] == 100
     value, reached = figures["agreement"]["xi accuracy"]["α, β uf"]
-    assert reached
-    assert value in (50.0, 51.0, 52.0)
+    assert (value, reached) == (51.0, True)
+    assert figures["agreement"]["own curve"]["value"][0] < max(curve) < figures["agreement"]["own curve"]["value"][1]
     assert figures["agreement"]["columns"]["α, α fr"] < 30
     assert figures["alpha step"] == 10
 

@@ -220,7 +220,7 @@ def test_auto_is_within_one_point_of_the_best_choice_made_with_gold(tmp_path: Pa
     from sightline.data.language import GeneratedLanguage, LanguageSettings
     from sightline.training import train
 
-    recipe = yaml.safe_load((Path(__file__).parents[1] / "recipes" / "tiny.yaml").read_text())
+    recipe = yaml.safe_load((Path(__file__).parents[2] / "recipes" / "tiny.yaml").read_text())
     language = GeneratedLanguage(LanguageSettings(**recipe["data"]["train"]["generated"]))
     models = []
     for split, count in (("train", 6000), ("dev", 200)):
