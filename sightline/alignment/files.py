@@ -30,8 +30,8 @@ def align_files(
 ) -> Iterator[Alignments]:
     """Align parallel text (see `read_pairs`) in both directions, joined by a rule; yield many alignments at a time.
 
-    `aligner` is ibm1, diagonal or eflomal, trained on this text and, except eflomal, perhaps saved; `load` names one
-    that was saved before, which takes any text.
+    `aligner` is ibm1, diagonal, hmm or eflomal, trained on this text and, except eflomal, saved where `save` says;
+    `load` names one that was saved before, which takes any text.
     """
     rule = rule or DEFAULT_RULE
     if aligner is not None and aligner not in (EFLOMAL, *ALIGNERS):

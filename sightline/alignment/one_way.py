@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import NamedTuple, no_type_check
+from typing import ClassVar, NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
@@ -41,6 +42,9 @@ class StatisticalAligner(ABC):
     lexicon: Lexicon
     null: Float32[np.ndarray, " word"]  # t(y | NULL)
     log_likelihoods: tuple[float, ...]  # per target word, under the parameters before each round
+
+    joined_null: ClassVar[float | None] = None
+    """If links are read off posteriors that are joined with the other direction's: what NULL counts as there."""
 
     @abstractmethod
     def _fill(self, text: Bitext, posteriors: Posteriors) -> None:
@@ -146,3 +150,43 @@ def _link_best(
                 free[best[token]] += 1
                 source[link], target[link], confidence[link] = best[token], token - first, value[token]
     return starts, source, target, confidence
+
+
+def join_posteriors(text: Bitext, forward: Posteriors, backward: Posteriors, null: float = 0.0) -> Posteriors:
+    """Replace p(j from i) and p(i from j) in both directions by the root of their product, and those of NULL by `null`.
+
+    Returns those of the forward direction.
+    """
+    _join_posteriors(text.source.starts, text.target.starts, *forward, *backward, null)
+    return forward
+
+
+@njit(parallel=True, cache=True)
+@no_type_check
+def _join_posteriors(source_starts, target_starts, ahead, ahead_starts, back, back_starts, null):
+    for pair in prange(len(source_starts) - 1):
+        n = source_starts[pair + 1] - source_starts[pair]
+        m = target_starts[pair + 1] - target_starts[pair]
+        f = ahead[ahead_starts[pair] : ahead_starts[pair + 1]].reshape(m, n + 1)
+        b = back[back_starts[pair] : back_starts[pair + 1]].reshape(n, m + 1)
+        for j in range(m):
+            for i in range(n):
+                f[j, i] = b[i, j] = min(math.sqrt(f[j, i] * b[i, j]), 1.0)
+        f[:, n] = null
+        b[:, m] = null
+
+
+def rate_links(alignments: Alignments, posteriors: Posteriors) -> Alignments:
+    """Take the confidence of each link from posteriors."""
+    rates = np.empty(len(alignments.source))
+    columns = alignments.starts, alignments.source, alignments.target, alignments.source_lengths
+    _rate_links(*columns, *posteriors, rates)
+    return replace(alignments, confidence=rates)
+
+
+@njit(cache=True)
+@no_type_check
+def _rate_links(starts, source, target, source_lengths, cells, cell_starts, rates):
+    for pair in range(len(starts) - 1):
+        for link in range(starts[pair], starts[pair + 1]):
+            rates[link] = cells[cell_starts[pair] + target[link] * (source_lengths[pair] + 1) + source[link]]

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float32, Float64, Int32, Int64
 from numba import prange
 
 from sightline.alignment.bitext import Bitext
 from sightline.alignment.diagonal import bin_positions, fit_tension, normalisers
 from sightline.alignment.expectation import (
+    Occurrences,
+    Shares,
     estimate,
     find_cooccurrences,
     find_occurrences,
@@ -71,38 +73,78 @@ def train_diagonal(bitext: Bitext, iterations: int = 5) -> PositionAligner:
     return _train(bitext, iterations, INITIAL_TENSION, DIAGONAL_NULL, DIAGONAL_ALPHA)
 
 
-def _train(bitext: Bitext, iterations: int, tension: float, null_prior: float | None, alpha: float) -> PositionAligner:
-    """Run expectation-maximisation from uniform translation probabilities.
+class Table(NamedTuple):
+    """What a model of one direction has learned of t(y | x) and t(y | NULL), and how its text is laid out for that.
+
+    Row x of the table is `probabilities[starts[x]:starts[x + 1]]`, of the words `targets[starts[x]:starts[x + 1]]`.
+    """
+
+    occurrences: Occurrences
+    shares: Shares
+    starts: Int64[np.ndarray, " word_1"]
+    targets: Int32[np.ndarray, " entry"]
+    probabilities: Float32[np.ndarray, " entry"]
+    null: Float64[np.ndarray, " word"]
+
+    def lexicon(self, bitext: Bitext) -> Lexicon:
+        """Keep the entries that are not negligible."""
+        vocabularies = bitext.source.vocabulary, bitext.target.vocabulary
+        return Lexicon(*vocabularies, self.starts, self.targets, self.probabilities).pruned(UNSEEN)
+
+
+def build_table(bitext: Bitext) -> Table:
+    """Lay out a text, with uniform probabilities.
 
     Memory: 8 bytes for each pair of words that ever met, 24 for each source and 24 for each target word of the text.
     """
     begin_threads("A statistical aligner")
-    target, vocabulary = bitext.target, len(bitext.target.vocabulary)
     occurrences = find_occurrences(bitext)
     shares = share_work(bitext, occurrences)
     starts, targets = find_cooccurrences(bitext, occurrences, shares)
-    bins = bin_positions(bitext)
-
+    vocabulary = len(bitext.target.vocabulary)
     probabilities = np.full(len(targets), 1 / vocabulary, np.float32)
-    null = np.full(vocabulary, 1 / vocabulary)
+    return Table(occurrences, shares, starts, targets, probabilities, np.full(vocabulary, 1 / vocabulary))
+
+
+def fit_table(
+    bitext: Bitext, table: Table, iterations: int, tension: float, null_prior: float | None, alpha: float
+) -> tuple[float, tuple[float, ...]]:
+    """Run expectation-maximisation, in place; return the tension, which is learned unless it is 0, and likelihoods."""
+    target, vocabulary = bitext.target, len(bitext.target.vocabulary)
+    bins = bin_positions(bitext)
     null_priors = _null_priors(null_prior, bins.source_length)
     evidence, distance = np.empty(len(target.ids)), np.empty(len(target.ids))
     log_likelihoods = []
     for _ in range(iterations):
-        table = (target.ids, occurrences, shares, starts, targets, probabilities, vocabulary, tension)
-        gather_evidence(*table, evidence, distance)
+        known = (target.ids, *table[:-1], vocabulary, tension)
+        gather_evidence(*known, evidence, distance)
         word_priors = (1 - null_priors) / normalisers(bins, tension)
         null_counts, bin_weights = np.zeros(vocabulary), np.zeros(len(bins.position))
         log_likelihood, expected_distance = weigh_evidence(
-            target.ids, bins.of_token, word_priors, null_priors, null, evidence, distance, null_counts, bin_weights
+            target.ids,
+            bins.of_token,
+            word_priors,
+            null_priors,
+            table.null,
+            evidence,
+            distance,
+            null_counts,
+            bin_weights,
         )
         log_likelihoods.append(log_likelihood)
-        replace_rows(*table, evidence, alpha)
-        estimate(null_counts, alpha, null)
+        replace_rows(*known, evidence, alpha)
+        estimate(null_counts, alpha, table.null)
         if tension:
             tension = fit_tension(bins, bin_weights, expected_distance, tension)
-    lexicon = Lexicon(bitext.source.vocabulary, target.vocabulary, starts, targets, probabilities)
-    return PositionAligner(lexicon.pruned(UNSEEN), null.astype(np.float32), tuple(log_likelihoods), tension, null_prior)
+    return tension, tuple(log_likelihoods)
+
+
+def _train(bitext: Bitext, iterations: int, tension: float, null_prior: float | None, alpha: float) -> PositionAligner:
+    """Run expectation-maximisation from uniform translation probabilities."""
+    table = build_table(bitext)
+    tension, log_likelihoods = fit_table(bitext, table, iterations, tension, null_prior, alpha)
+    null = table.null.astype(np.float32)
+    return PositionAligner(table.lexicon(bitext), null, log_likelihoods, tension, null_prior)
 
 
 def _null_priors(null_prior: float | None, source_lengths: Int64[np.ndarray, " pair"]) -> Float64[np.ndarray, " pair"]:

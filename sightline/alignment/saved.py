@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from sightline.alignment.forward_backward import JUMPS
+from sightline.alignment.hmm import HmmAligner
 from sightline.alignment.lexicon import Lexicon
 from sightline.alignment.one_way import StatisticalAligner
 from sightline.alignment.position_model import PositionAligner
@@ -39,18 +41,18 @@ def save_aligner(aligner: TwoWayAligner, path: FilePath) -> None:
     arrays: dict[str, np.ndarray] = {}
     settings: dict[str, dict[str, Any]] = {}
     for name, model in zip(DIRECTIONS, (aligner.forward, aligner.backward), strict=True):
+        assert isinstance(model, PositionAligner | HmmAligner)
         arrays |= {
             f"{name}.starts": model.lexicon.starts,
             f"{name}.targets": model.lexicon.targets,
             f"{name}.values": model.lexicon.values,
             f"{name}.null": model.null,
         }
-        assert isinstance(model, PositionAligner)
-        settings[name] = {
-            "tension": model.tension,
-            "null_prior": model.null_prior,
-            "log_likelihoods": model.log_likelihoods,
-        }
+        settings[name] = {"null_prior": model.null_prior, "log_likelihoods": model.log_likelihoods}
+        if isinstance(model, HmmAligner):
+            arrays[f"{name}.jumps"] = model.jumps
+        else:
+            settings[name]["tension"] = model.tension
     lexicon = aligner.forward.lexicon
     about = {
         "format": FILE_FORMAT,
@@ -86,7 +88,8 @@ def load_aligner(path: FilePath) -> TwoWayAligner:
 
 
 def _part(arrays: Mapping[str, np.ndarray], direction: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(f"{direction}."): array for name, array in arrays.items()}
+    beginning = f"{direction}."
+    return {name.removeprefix(beginning): array for name, array in arrays.items() if name.startswith(beginning)}
 
 
 def _model(
@@ -103,12 +106,20 @@ def _model(
     row_begins[starts[:-1][starts[:-1] < len(targets)]] = True
     if ((np.diff(targets) <= 0) & ~row_begins[1:]).any() or not _within(targets, 0, len(target) - 1):
         raise ValueError("a row of its table is not in order")
-    check_fields(settings, {"log_likelihoods": list, "tension": float, "null_prior": float | None})
-    tension, null_prior = settings["tension"], settings["null_prior"]
-    if not 0 <= tension < math.inf or not 0 <= (null_prior or 0) <= 1:
-        raise ValueError(f"it has the tension {tension} and the prior {null_prior}")
-    lexicon = Lexicon(source, target, starts, targets, values)
-    return PositionAligner(lexicon, null, _check_numbers(settings["log_likelihoods"]), float(tension), null_prior)
+    check_fields(settings, {"log_likelihoods": list, "null_prior": float | None})
+    null_prior = settings["null_prior"]
+    if not 0 <= (null_prior or 0) <= 1:
+        raise ValueError(f"its prior of NULL is {null_prior}")
+    known = Lexicon(source, target, starts, targets, values), null, _check_numbers(settings["log_likelihoods"])
+    if "jumps" in arrays:
+        jumps = _check_array(arrays["jumps"], np.float64, JUMPS)
+        if null_prior is None or not 0 < null_prior < 1 or not _within(jumps, np.finfo(float).tiny, 1.0):
+            raise ValueError("its jumps or its prior of NULL are not above 0 and below 1")
+        return HmmAligner(*known, jumps, float(null_prior))
+    tension = check_fields(settings, {"tension": float})["tension"]
+    if not 0 <= tension < math.inf:
+        raise ValueError(f"its tension is {tension}")
+    return PositionAligner(*known, float(tension), null_prior)
 
 
 def _check_vocabulary(words: list[Any]) -> tuple[str, ...]:

@@ -1,23 +1,36 @@
 """Statistical word aligners: trained once on parallel text, saved, and used on any sentences.
 
-- `ibm1`, `diagonal`: see `position_model`.
+- `ibm1`, `diagonal`: see `position_model`;
+- `hmm`: see `hmm` and `agreement`.
 
 A model aligns each target word to one source word or to none; `TwoWayAligner` holds a model for each direction and
-symmetrises. The confidence of a link is its posterior probability.
+symmetrises. The confidence of a link is its joined posterior, the geometric mean of those of the two directions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Float64
 
+from sightline.alignment.agreement import train_hmm
 from sightline.alignment.bitext import Bitext, LeftOut, Words
 from sightline.alignment.columns import Alignments, each_alignment
 from sightline.alignment.lexicon import number_words
 from sightline.alignment.links import Alignment
-from sightline.alignment.one_way import CELLS_AT_ONCE, PAIRS_AT_ONCE, StatisticalAligner, chunks, link_best
+from sightline.alignment.one_way import (
+    CELLS_AT_ONCE,
+    PAIRS_AT_ONCE,
+    Posteriors,
+    StatisticalAligner,
+    chunks,
+    join_posteriors,
+    link_best,
+    rate_links,
+)
 from sightline.alignment.position_model import train_diagonal, train_ibm1
 from sightline.alignment.symmetrization import DEFAULT_RULE, join_columns
 from sightline.errors import unknown_name
@@ -59,12 +72,31 @@ class TwoWayAligner:
             yield _put_back(aligned, begin, bitext.left_out, last=end == len(bitext))
             begin = end
 
+    def posteriors(self, pairs: Iterable[tuple[Words, Words]]) -> Iterator[Float64[np.ndarray, "target source"]]:
+        """Yield, for each pair, the joined posteriors: sqrt(p(target word j from i) p(source word i from j)).
+
+        Those of one direction are `forward.posteriors(pairs)` and, of pairs (target, source), `backward.posteriors`.
+        """
+        for chunk in chunks(pairs):
+            text = self.forward.number(chunk)
+            joined, starts = join_posteriors(text, *self._posteriors(text))
+            for (begin, end), (source, target) in zip(pairwise(starts), chunk, strict=True):
+                yield joined[begin:end].reshape(len(target), len(source) + 1)[:, :-1]
+
+    def _posteriors(self, text: Bitext) -> tuple[Posteriors, Posteriors]:
+        """Return the posteriors of both directions of a text whose words are numbered as in the lexicons."""
+        return self.forward.find_posteriors(text), self.backward.find_posteriors(text.flipped())
+
     def _align(self, text: Bitext, rule: str) -> Alignments:
         """Align a text whose words are numbered as in the lexicons."""
-        flipped = text.flipped()
-        forward = link_best(text, self.forward.find_posteriors(text))
-        backward = link_best(flipped, self.backward.find_posteriors(flipped))
-        return join_columns(forward, backward, rule)
+        forward, backward = self._posteriors(text)
+        if self.forward.joined_null is None:
+            links = link_best(text, forward), link_best(text.flipped(), backward)
+            joined = join_posteriors(text, forward, backward)
+        else:
+            joined = join_posteriors(text, forward, backward, self.forward.joined_null)
+            links = link_best(text, joined), link_best(text.flipped(), backward)
+        return rate_links(join_columns(*links, rule), joined)
 
 
 def train_both_ways(
@@ -77,6 +109,7 @@ def train_both_ways(
 ALIGNERS: dict[str, Callable[[Bitext, int], TwoWayAligner]] = {
     "ibm1": train_both_ways(train_ibm1),
     "diagonal": train_both_ways(train_diagonal),
+    "hmm": lambda bitext, iterations: TwoWayAligner(*train_hmm(bitext, iterations)),
 }
 
 

@@ -43,7 +43,7 @@ def align(
         str, typer.Option(help="What of two directions is joined: their scores first, or their links alone.")
     ] = "scores",
     aligner: Annotated[
-        str | None, typer.Option(help="A statistical aligner instead of a model: ibm1, diagonal or eflomal.")
+        str | None, typer.Option(help="A statistical aligner instead of a model: ibm1, diagonal, hmm or eflomal.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Keep the trained statistical aligner in this file.")] = None,
     load: Annotated[Path | None, typer.Option(help="Align with a statistical aligner that was saved.")] = None,

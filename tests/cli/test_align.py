@@ -98,6 +98,9 @@ def test_statistical_aligners(run, tmp_path: Path, texts: tuple[Path, Path]) -> 
     lines = "".join(f"{s} ||| {t}\n" for s, t in zip(zoo.SOURCES, zoo.TARGETS, strict=True))
     assert run("align", "--aligner", "ibm1", "-", stdin=lines)[1].splitlines() == out.splitlines()[:-1]
     assert run("align", "--aligner", "diagonal", *texts, "--symmetrize", "union")[0] == 0
+    code, out, _ = run("align", "--aligner", "hmm", "--save", saved, *texts, "--json")
+    assert code == 0
+    assert run("align", "--load", saved, *texts, "--json")[1] == out
 
 
 def test_translate(run, folder: str, texts: tuple[Path, Path], tmp_path: Path) -> None:
