@@ -35,7 +35,9 @@ def run(*arguments: object) -> int:
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_the_target_is_checked_before_anything_else(command: list[str], capfd, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
-    recipe.write_text("data: {train: {source: none, target: none}, dev: {source: none, target: none}}\ntraining: {steps: 1}\n")
+    recipe.write_text(
+        "data: {train: {source: none, target: none}, dev: {source: none, target: none}}\ntraining: {steps: 1}\n"
+    )
     assert run(*(recipe if argument == "RECIPE" else argument for argument in command)) == 2
     out, err = capfd.readouterr()
     assert out == ""

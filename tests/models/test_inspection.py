@@ -166,3 +166,37 @@ def test_looking_leaves_no_hook() -> None:
     model = zoo.fresh("bert-classifier")
     assert model.attention_layers
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.module.modules())
+
+
+# Value projections
+
+
+@pytest.mark.parametrize("name", [name for name in zoo.ZOO if name not in zoo.OURS])
+def test_the_value_map_gives_the_values(name: str) -> None:
+    """x W_V + b_V of each head, with x as the projection is given it, is what the layer attends to."""
+    model = zoo.fresh(name)
+    batch = batch_of(model, name)
+    inputs: dict[nn.Module, list[Tensor]] = {}
+
+    def keep(module: nn.Module, args: tuple[Tensor, ...], _output: Tensor) -> None:
+        inputs.setdefault(module, []).append(args[0])
+
+    assert all(layer.value is not None for layer in model.attention_layers)
+    modules = {layer.value.module for layer in model.attention_layers if layer.value is not None}
+    for module in modules:
+        module.register_forward_hook(keep)
+    with torch.no_grad(), watch(model.module, record=("values",)) as seen:
+        model.run(batch)
+    for layer in model.attention_layers:
+        values = layer.seen_by(seen).values
+        matrices, biases = layer.value_map(values.shape[1])
+        x = inputs[layer.value.module][layer.call]
+        expected = torch.stack([x @ matrices[h] + biases[h] for h in range(values.shape[1])], 1)
+        torch.testing.assert_close(values, expected.detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_an_unknown_value_projection_is_named() -> None:
+    (layer,) = zoo.model("lstm").attention_layers
+    assert layer.value is None
+    with pytest.raises(InputError, match=r"value projection of .* is not known"):
+        layer.value_map(1)
