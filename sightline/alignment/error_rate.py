@@ -11,9 +11,11 @@ All in percent, as papers print them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import tee, zip_longest
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from jaxtyping import Float64, Int64
 from sightline.alignment.formats import Lengths, Path, read_alignments, read_lengths
 from sightline.alignment.links import Alignment
 from sightline.errors import InputError
+from sightline.files import STANDARD_INPUT
 from sightline.scores import Score
 
 RESAMPLES = 1000
@@ -60,7 +63,10 @@ def score_alignments(
     >>> print(score_alignments([Alignment([(0, 0), (1, 1), (2, 2)])], gold).aer)
     AER|sentences:1|sure:1|possible:2|links:3|bootstrap:1000|seed:1 = 25.00 [25.00, 25.00]
     """
-    counts = _count(hypotheses, gold)
+    return _score(_count(_in_step(hypotheses, gold)), seed, settings)
+
+
+def _score(counts: Int64[np.ndarray, "sentence 5"], seed: int, settings: Mapping[str, object]) -> AlignmentScores:
     links, sure, possible, _, _ = counts.sum(axis=0).tolist()
     if sure == 0:
         raise InputError("The gold standard has no sure link, so there is nothing to score against.")
@@ -101,26 +107,40 @@ def score_files(
 
     With the `texts` (source and target, or one file with both) every link is checked to lie inside its sentence.
     """
-    lengths: list[Lengths] | None = None if texts is None else list(read_lengths(*texts))
-    found = list(read_alignments(hypothesis, format, base, target_first, lengths))
-    expected = list(read_alignments(gold, gold_format, gold_base, gold_target_first, lengths))
-    for alignments, written_in in ((found, format), (expected, gold_format)):
-        if written_in == "naacl":  # such a file does not show that its last sentences have no links
-            alignments += [Alignment()] * (max(len(found), len(expected)) - len(alignments))
-    if len(found) != len(expected):
-        raise InputError(f"{hypothesis} has {len(found)} sentences, {gold} has {len(expected)}: lines must correspond.")
-    return score_alignments(found, expected, seed)
+    if os.fspath(hypothesis) == os.fspath(gold) == STANDARD_INPUT:
+        raise InputError("Hypothesis and gold cannot both be read from standard input: give one of them as a file.")
+    lengths: tuple[Iterator[Lengths] | None, ...] = (None, None) if texts is None else tee(read_lengths(*texts))
+    found = read_alignments(hypothesis, format, base, target_first, lengths[0])
+    expected = read_alignments(gold, gold_format, gold_base, gold_target_first, lengths[1])
+
+    def pairs() -> Iterator[tuple[Alignment, Alignment]]:
+        sides = (hypothesis, found, format), (gold, expected, gold_format)
+        for number, pair in enumerate(zip_longest(found, expected)):
+            for (path, _, written_in), (longer, rest, _), side in zip(sides, sides[::-1], pair, strict=True):
+                if side is None and written_in != "naacl":
+                    count = number + 1 + sum(1 for _ in rest)
+                    raise InputError(f"{path} has {number} sentences, {longer} has {count}: lines must correspond.")
+            # A naacl file does not show that its last sentences have no links.
+            one, other = (Alignment() if side is None else side for side in pair)
+            yield one, other
+
+    return _score(_count(pairs()), seed, {})
 
 
-def _count(hypotheses: Iterable[Alignment], gold: Iterable[Alignment]) -> Int64[np.ndarray, "sentence 5"]:
-    """Count |A|, |S|, |P|, |A and S| and |A and P| of each sentence."""
-    rows = []
+def _in_step(hypotheses: Iterable[Alignment], gold: Iterable[Alignment]) -> Iterator[tuple[Alignment, Alignment]]:
     for number, (found, expected) in enumerate(zip_longest(hypotheses, gold)):
         if found is None or expected is None:
             shorter = "hypothesis ends" if found is None else "gold standard ends"
             raise InputError(f"The {shorter} after {number} sentences, the other side goes on.")
+        yield found, expected
+
+
+def _count(pairs: Iterable[tuple[Alignment, Alignment]]) -> Int64[np.ndarray, "sentence 5"]:
+    """Count |A|, |S|, |P|, |A and S| and |A and P| of each sentence; nothing else of it is kept."""
+    rows = array("q")
+    for found, expected in pairs:
         links, sure, possible = found.links, expected.links, expected.possible
-        rows.append((len(links), len(sure), len(possible), len(links & sure), len(links & possible)))
+        rows.extend((len(links), len(sure), len(possible), len(links & sure), len(links & possible)))
     return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
 

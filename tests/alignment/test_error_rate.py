@@ -2,11 +2,13 @@
 
 import math
 import random
+import weakref
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.alignment import error_rate
 from sightline.alignment.error_rate import score_alignments, score_files
 from sightline.alignment.links import Alignment
 from sightline.errors import InputError
@@ -94,5 +96,41 @@ def test_files(tmp_path):
     assert expected.aer.value == pytest.approx(100 * (1 - (2 + 3) / (4 + 2)))
     assert score_files(hypothesis, naacl, gold_format="naacl") == expected
     gold.write_text("1-1\n")
-    with pytest.raises(InputError, match=r"hypothesis has 3 sentences, .*gold has 1"):
+    with pytest.raises(InputError, match=r"gold has 1 sentences, .*hypothesis has 3"):
         score_files(hypothesis, gold, gold_base=1)
+
+
+def test_files_of_different_length(tmp_path):
+    long, short, naacl = tmp_path / "long", tmp_path / "short", tmp_path / "naacl"
+    long.write_text("0-0\n1-1\n\n2-2\n")
+    short.write_text("0-0\n0p1\n")
+    naacl.write_text("1 1 1\n2 1 2 P\n")
+    with pytest.raises(InputError, match=r"short has 2 sentences, .*long has 4: lines must correspond"):
+        score_files(short, long)
+    with pytest.raises(InputError, match=r"short has 2 sentences, .*long has 4: lines must correspond"):
+        score_files(long, short)
+    assert score_files(long, naacl, gold_format="naacl").aer.settings["sentences"] == 4
+    gold = [Alignment([(0, 0)]), Alignment([], [(0, 1)])]
+    assert score_files(short, naacl, gold_format="naacl") == score_alignments(gold, gold)
+    with pytest.raises(InputError, match="both be read from standard input"):
+        score_files("-", "-")
+
+
+def test_memory_does_not_grow_with_the_files(tmp_path, monkeypatch):
+    """Of the alignments of both files, no more than a few are ever there at the same time."""
+    read, made, most = error_rate.read_alignments, [], 0
+
+    def watched(*arguments):
+        nonlocal most
+        for alignment in read(*arguments):
+            made.append(weakref.ref(alignment))
+            most = max(most, sum(one() is not None for one in made))
+            yield alignment
+
+    monkeypatch.setattr(error_rate, "read_alignments", watched)
+    links, gold, source, target = (tmp_path / name for name in ("links", "gold", "source", "target"))
+    for path, line in {links: "0-0 1-1 2-2\n", gold: "0-0 1p1\n", source: "a b c\n", target: "x y z\n"}.items():
+        path.write_text(line * 100)
+    assert score_files(links, gold, texts=(source, target)).aer.settings["sentences"] == 100
+    assert len(made) == 200
+    assert most <= 6
