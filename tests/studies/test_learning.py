@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from sightline.data.tasks import copying
+from sightline.errors import InputError
 from sightline.measures import agreement
 from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
@@ -228,6 +229,12 @@ def test_traces_come_back(tmp_path: Path) -> None:
     assert found.step == read_trace(tmp_path / "best.npz").step == 50
     np.testing.assert_array_equal(found.scores["attention"], scores)
     assert found.performance == {"accuracy": 12.5}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["50.npz", "best.npz"]
+    whole = (tmp_path / "50.npz").read_bytes()
+    for damaged in (b"", b"nonsense", whole[:-40], whole[:200] + bytes(40) + whole[240:]):
+        (tmp_path / "50.npz").write_bytes(damaged)
+        with pytest.raises(InputError, match=r"50\.npz is damaged"):
+            read_traces(tmp_path)
 
 
 def test_runs_are_compared_as_the_paper_does(tmp_path: Path) -> None:

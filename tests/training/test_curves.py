@@ -47,6 +47,30 @@ def test_a_record_is_read_as_far_as_it_is_whole(tmp_path: Path) -> None:
         read_record(tmp_path / "other")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nonsense",
+        "[1]",
+        '{"step": 1}',
+        '{"step": 1, "entropy": 2}',
+        '{"step": 1, "entropy": ["a", "b"]}',
+        '{"step": "1"}',
+    ],
+)
+def test_a_damaged_record_is_one_sentence(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "record"
+    path.write_text("".join(json.dumps(step) + "\n" for step in RECORD) + line + "\n")
+    with pytest.raises(InputError, match=f"record, line {len(RECORD) + 1} is damaged: .*: record the run again"):
+        read_record(path)
+
+
+def test_undefined_entropies_are_left_out() -> None:
+    record = [{"step": step, "entropy": [entropy]} for step, entropy in ((0, 2.0), (1, None), (2, 1.0))]
+    assert forming_step(record) == 2
+    assert forming_step([{"step": 0, "entropy": [None]}]) is None
+
+
 def test_a_trainers_run_gives_them(tmp_path: Path) -> None:
     loaded = zoo.fresh("lstm")
     path = tmp_path / "attention.jsonl"
