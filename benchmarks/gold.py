@@ -44,7 +44,7 @@ def found_by_aligners() -> Iterator[tuple[str, list[Alignment]]]:
         for english, spanish in read_tab_separated(data_path("tatoeba-en-es/pairs.tsv.gz"))
     ]
     gold = [(pair.source.split(), pair.target.split()) for pair in GOLD]
-    for kind in ("ibm1", "diagonal"):
+    for kind in ("ibm1", "diagonal", "hmm"):
         yield kind, list(train_aligner(build_bitext([*pairs, *gold]), kind).align(gold))
     forward, backward = zip(*list(align_with_eflomal([*pairs, *gold]))[-len(gold) :], strict=True)
     yield "eflomal", list(symmetrize_all(forward, backward, DEFAULT_RULE))

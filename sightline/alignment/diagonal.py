@@ -31,11 +31,11 @@ class Bins(NamedTuple):
 
 def bin_positions(bitext: Bitext) -> Bins:
     """Sort the target words of a corpus into bins."""
-    lengths = np.stack([bitext.source.lengths, bitext.target.lengths])
-    shapes, shape_of_pair = np.unique(lengths, axis=1, return_inverse=True)
-    n, m = shapes
+    longest = bitext.target.lengths.max() + 1
+    shapes, shape_of_pair = np.unique(bitext.source.lengths * longest + bitext.target.lengths, return_inverse=True)
+    n, m = np.divmod(shapes, longest)
     first_bin = np.cumsum(m) - m
-    offset = first_bin[shape_of_pair.reshape(-1)] - bitext.target.starts[:-1]
+    offset = first_bin[shape_of_pair] - bitext.target.starts[:-1]
     of_token = np.repeat(offset, bitext.target.lengths) + np.arange(len(bitext.target.ids))
     position = np.arange(m.sum()) - np.repeat(first_bin, m) + 1
     return Bins(np.repeat(n, m), np.repeat(m, m), position, of_token.astype(np.int32))

@@ -174,14 +174,17 @@ def _fill_posteriors(
         xs = source_ids[source_starts[pair] : source_starts[pair + 1]]
         ys = target_ids[target_starts[pair] : target_starts[pair + 1]]
         n, m = len(xs), len(ys)
+        matrix = cells[cell_starts[pair] : cell_starts[pair + 1]].reshape(m, n + 1)
+        for i in range(n):  # row by row of the table, which then stays in the cache
+            for j in range(m):
+                matrix[j, i] = max(find_value(row_starts, row_targets, probabilities, xs[i], ys[j]), UNSEEN)
         for j in range(m):
-            row = cells[cell_starts[pair] + j * (n + 1) : cell_starts[pair] + (j + 1) * (n + 1)]
+            row = matrix[j]
             normaliser = 0.0
             for i in range(n):
                 weight = math.exp(-tension * abs((i + 1) / n - (j + 1) / m))
                 normaliser += weight
-                probability = find_value(row_starts, row_targets, probabilities, xs[i], ys[j])
-                row[i] = weight * max(probability, UNSEEN)
+                row[i] *= weight
             for i in range(n):
                 row[i] *= (1 - null_priors[pair]) / normaliser
             row[n] = null_priors[pair] * max(null[ys[j]] if ys[j] >= 0 else 0.0, UNSEEN)

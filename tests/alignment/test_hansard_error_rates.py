@@ -8,9 +8,9 @@ from sightline.alignment.bitext import build_bitext
 from sightline.alignment.error_rate import score_alignments
 from sightline.alignment.position_model import train_diagonal
 from sightline.alignment.statistical import ALIGNERS, TwoWayAligner, train_aligner
-from sightline.alignment.symmetrization import symmetrize_all
 from sightline.data.hansard import read_test_set, read_training_pairs
 
+EFLOMAL = 8.0  # grow-diag-strict, trained with the test set
 FAST_ALIGN = {"forward": 17.2, "reverse": 16.1, "grow-diag-strict": 10.75}
 
 
@@ -20,7 +20,7 @@ def error_rates(aligner, test):
     found = {
         "forward": forward,
         "reverse": reverse,
-        "grow-diag-strict": symmetrize_all(forward, reverse, "grow-diag-strict"),
+        "grow-diag-strict": aligner.align(test.pairs, "grow-diag-strict"),
     }
     return {name: score_alignments(alignments, test.gold).aer.value for name, alignments in found.items()}
 
@@ -50,4 +50,5 @@ def test_error_rates_and_speed(hansard, capsys):
         assert measured["diagonal"][direction] < figure + 1
         assert measured["diagonal, trained without the test set"][direction] < figure + 2
     assert measured["ibm1, trained without the test set"]["grow-diag-strict"] < 20
+    assert measured["hmm, trained without the test set"]["grow-diag-strict"] < EFLOMAL
     assert seconds < 18, "9 seconds on two cores"
