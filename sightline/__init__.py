@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sightline.training import train
     from sightline.verbs.aligning import align, explain_choice
     from sightline.verbs.calibrating import calibrate
+    from sightline.verbs.comparing import compare_calibration
     from sightline.verbs.contrasting import Alternative, alternatives, contrast
     from sightline.verbs.explaining import explain
     from sightline.verbs.streaming import AlignedWord, AlignmentStreamer, stream_translation
@@ -37,6 +38,7 @@ __all__ = [
     "align",
     "alternatives",
     "calibrate",
+    "compare_calibration",
     "contrast",
     "explain",
     "explain_choice",
@@ -60,6 +62,7 @@ _HOME = {
     "watch": "sightline.attend.watch",
     "load": "sightline.models.loading",
     "calibrate": "sightline.verbs.calibrating",
+    "compare_calibration": "sightline.verbs.comparing",
     "Alternative": "sightline.verbs.contrasting",
     "alternatives": "sightline.verbs.contrasting",
     "contrast": "sightline.verbs.contrasting",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sightline.cli.options import ModelName, Prefix, SourceLanguage, TargetLanguage
 from sightline.cli.settings import read_settings
+from sightline.errors import InputError
 from sightline.files import check_writable, write_text
 from sightline.models.box import BOX_MODEL
 
@@ -23,6 +24,10 @@ def explain(
     model: ModelName = BOX_MODEL,
     method: Annotated[str, typer.Option(help="See `sightline methods`.")] = "attention",
     setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: name=value.")] = [],  # noqa: B006
+    calibration: Annotated[
+        bool,
+        typer.Option("--calibration", help="Show a calibrated model's attention before, after, and its mask."),
+    ] = False,
     pieces: Annotated[bool, typer.Option(help="Show sub-word pieces instead of words.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page to this file.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the scores to this file; - is standard output.")] = None,
@@ -44,7 +49,13 @@ def explain(
             check_writable(path)
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix, chat=chat)
     text = source if second is None else (source, second)
-    why = sightline.explain(loaded, text, target, method=method, **settings)
+    why: Any
+    if calibration:
+        if settings or method != "attention":
+            raise InputError("--calibration shows attention and mask as they are: leave --method and --set out.")
+        why = sightline.compare_calibration(loaded, text, target)
+    else:
+        why = sightline.explain(loaded, text, target, method=method, **settings)
     why = why if pieces else why.words()
     if html is not None:
         write_text(html, why.to_html())

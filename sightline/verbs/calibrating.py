@@ -20,9 +20,10 @@ from sightline.models.loading import load
 def calibrate(model: Any, **settings: Any) -> LoadedModel:
     """Give a copy of a translation model whose cross-attention is calibrated (Lu et al. 2021).
 
-    The settings are those of `CalibrationSettings`: fusion, alpha, ratio, renormalize, gate, penalty. The calibration
-    has learnt nothing yet: train it by a recipe with a section `calibration:`. `twin.save(folder)` saves model and
-    calibration, `load(folder)` gives both, and `with twin.uncalibrated():` the original attention.
+    The settings are those of `CalibrationSettings`: fusion, alpha, alpha_warmup, bound, ratio, renormalize, gate,
+    penalty. The calibration has learnt nothing yet: train it by a recipe with a section `calibration:`.
+    `twin.save(folder)` saves model and calibration, `load(folder)` gives both, and `with twin.uncalibrated():` the
+    original attention.
     """
     loaded = load(model)
     valid = [field.name for field in fields(CalibrationSettings)]
