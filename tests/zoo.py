@@ -441,6 +441,16 @@ def model(name: str) -> LoadedModel:
     return fresh(name)
 
 
+@cache
+def precise(name: str) -> LoadedModel:
+    """Give the same model in double precision, to compare two ways to compute one thing."""
+    loaded = fresh(name)
+    if name == "gpt_oss":
+        loaded.module.set_experts_implementation("eager")  # the grouped product takes no float64
+    loaded.module.double()
+    return loaded
+
+
 def texts(name: str) -> list[str]:
     """Give sources that a model of the zoo can take."""
     loaded = model(name)

@@ -98,11 +98,16 @@ def _project(project: Callable[[Tensor], Tensor], scores: Tensor, mask: Tensor |
     """Project along an axis over what neither the mask nor a score of minus infinity hides."""
     hidden = scores.isneginf() if mask is None else scores.isneginf() | ~mask
     scores, hidden = scores.movedim(axis, -1), hidden.movedim(axis, -1)
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    scores = precise(scores)
     # A row that is wholly hidden is projected as zeros, since minus infinity alone would give NaN.
     nothing_left = hidden.all(-1, keepdim=True)
     visible = scores.masked_fill(hidden, -inf).masked_fill(nothing_left, 0.0)
     return project(visible).masked_fill(hidden, 0.0).movedim(-1, axis)
+
+
+def precise(numbers: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Return numbers in at least single precision: half precision is too coarse to add many of them."""
+    return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
 
 def _entmax_package() -> ModuleType:

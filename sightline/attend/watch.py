@@ -26,6 +26,7 @@ from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
 
 from sightline.attend.hooks import registering
+from sightline.attend.projections import precise
 
 # Some models refuse a name that contains "sdpa".
 WATCHED = "sightline"
@@ -66,7 +67,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Record:
-    """What was seen in one call of a layer: the parts asked for; weights are float32, before dropout.
+    """What was seen in one call of a layer: the parts asked for; weights have at least single precision, before
+    dropout.
 
     `original` are the weights as the layer's own projection gave them, before anything changed them.
     """
@@ -194,14 +196,14 @@ def attend(
 
 
 def _softmax(scores: Tensor, mask: Tensor | None, sinks: Tensor | None) -> Tensor:
-    """Softmax in float32 over real positions; a sink takes weight and gives nothing (GPT-OSS)."""
+    """Softmax in at least single precision over real positions; a sink takes weight and gives nothing (GPT-OSS)."""
     if mask is not None:
         # The lowest finite number, not -inf: a row without any real position must not become NaN.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     if sinks is None:
-        return scores.softmax(-1, dtype=torch.float32)
+        return precise(scores).softmax(-1)
     column = sinks.view(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
-    return torch.cat([scores, column], -1).softmax(-1, dtype=torch.float32)[..., :-1]
+    return precise(torch.cat([scores, column], -1)).softmax(-1)[..., :-1]
 
 
 def _hugging_face_attention(

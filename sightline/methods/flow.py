@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sightline.attend.hooks import After, Before, hooks
+from sightline.attend.projections import precise
 from sightline.attend.watch import Record, watch
 from sightline.errors import InputError
 from sightline.methods.attention import LayerSettings, read_layers
@@ -109,7 +110,8 @@ def _flow(model: LoadedModel, batch: Batch, mixture: Callable[[AttentionLayer], 
     """Multiply the mixtures of all layers, from the inputs to the last states, and read the outputs' rows."""
     reading = read_layers(model, LayerSettings(layer=-1))
     length = batch.ids.shape[1]
-    states = torch.eye(length, device=batch.device).expand(len(batch), -1, -1)
+    number = torch.promote_types(model.module.dtype, torch.float32)
+    states = torch.eye(length, device=batch.device, dtype=number).expand(len(batch), -1, -1)
     if batch.decoder_ids is None:
         for layer in model.attention_layers:
             states = _mixed(mixture(layer), states, states)
@@ -118,7 +120,7 @@ def _flow(model: LoadedModel, batch: Batch, mixture: Callable[[AttentionLayer], 
         states = _mixed(mixture(layer), states, states)
     steps = batch.decoder_ids.shape[1]
     encoded = F.pad(states, (0, steps))  # (batch, source, source + prefix)
-    states = F.pad(torch.eye(steps, device=batch.device), (length, 0)).expand(len(batch), -1, -1)
+    states = F.pad(torch.eye(steps, device=batch.device, dtype=number), (length, 0)).expand(len(batch), -1, -1)
     for layer in model.attention_layers:
         if layer.kind != "encoder":
             states = _mixed(mixture(layer), encoded if layer.kind == "cross" else states, states)
@@ -216,9 +218,9 @@ def _alti_mixture(layer: AttentionLayer, record: Record, addition: Addition) -> 
         )
     assert record.weights is not None
     assert record.values is not None
-    vectors = transformed_vectors(layer, record.values.float())  # (batch, source, head, model)
+    vectors = transformed_vectors(layer, precise(record.values))  # (batch, source, head, model)
     weights = record.weights  # (batch, head, target, source)
-    total, residual = addition.total.float(), addition.residual.float()
+    total, residual = precise(addition.total), precise(addition.residual)
     linear = _linear_norm(addition.norm, total)
     whole = linear(total)
     count, width = weights.shape[-1], vectors.shape[-1]

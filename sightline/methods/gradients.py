@@ -152,7 +152,7 @@ def average_gradients(
         scores = _gradients_at(model, batch, settings, sides, path, chosen, reduce)
         scores = scores.unflatten(0, (len(chosen), len(batch)))
         scores = path.prepared(scores)
-        weights = torch.tensor([path.weights[point] for point in chosen], device=scores.device)
+        weights = torch.tensor([path.weights[point] for point in chosen], device=scores.device, dtype=scores.dtype)
         part = torch.einsum("p,pbtc->btc", weights, scores)
         total = part if total is None else total + part
     assert total is not None

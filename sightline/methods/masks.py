@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sightline.attend.calibration import Calibration
+from sightline.attend.projections import precise
 from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError
 from sightline.methods.scored import Scored
@@ -51,10 +52,13 @@ def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMa
         raise InputError(f"{type(model.module).__name__} has no decoder whose attention could be masked.")
     with torch.no_grad():
         encoded = model.run_encoder(batch)
-    real = batch.mask[:, None].float()  # (batch, 1, source)
+    number = precise(encoded.states).dtype
+    real = batch.mask[:, None].to(number)  # (batch, 1, source)
     count = real.sum(-1, keepdim=True)
     # The sigmoid of 2 is 0.88: near "nothing perturbed", where its gradient has not vanished.
-    logits = torch.full((len(batch), batch.decoder_ids.shape[1], batch.ids.shape[1]), 2.0, device=batch.device)
+    logits = torch.full(
+        (len(batch), batch.decoder_ids.shape[1], batch.ids.shape[1]), 2.0, device=batch.device, dtype=number
+    )
     logits.requires_grad_()
     # A larger epsilon than usual: where the gradient is rounding noise, the mask is to stay where it is.
     optimizer = torch.optim.Adam([logits], settings.rate, eps=1e-4)
@@ -92,4 +96,4 @@ def _learnt(model: LoadedModel, batch: Batch, calibration: Calibration) -> Score
 def _log_probs(model: LoadedModel, batch: Batch, encoded: EncoderOutput) -> Float[Tensor, "batch target"]:
     """Give the outputs' log-probabilities; the encoder, which the mask does not touch, has run before."""
     logits = take_rows(model.logits_after(batch, encoded), batch.rows)
-    return -F.cross_entropy(logits.float().transpose(1, 2), batch.outputs, reduction="none")
+    return -F.cross_entropy(precise(logits).transpose(1, 2), batch.outputs, reduction="none")

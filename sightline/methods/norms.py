@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sightline.attend.projections import precise
 from sightline.attend.watch import Record, watch
 from sightline.errors import unknown_name
 from sightline.methods.attention import LayerSettings, choose_head, read_layers
@@ -57,7 +58,7 @@ def norms(model: LoadedModel, batch: Batch, settings: NormsSettings) -> Scored:
         weights = record.weights
         if settings.of == "vectors":
             weights = torch.ones_like(weights) * reading.real_columns(batch)[:, None, None]
-        gram = gram_matrices(by_module[module], record.values.float())
+        gram = gram_matrices(by_module[module], precise(record.values))
         if settings.head == "sum":
             scores = norms_of_sum(weights, gram)
         else:

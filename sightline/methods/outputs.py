@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sightline.attend.hooks import hooks
+from sightline.attend.projections import precise
 from sightline.errors import InputError, unknown_name
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
@@ -50,7 +51,7 @@ def output_numbers(
 ) -> Float[Tensor, "batch target"]:
     """Give (log-)probabilities of outputs, less those of their foils."""
     # A forbidden token's logit may be -inf, and differences of infinities are no numbers.
-    log_probs = logits.float().log_softmax(-1).clamp(min=LOWEST_LOG_PROBABILITY)
+    log_probs = precise(logits).log_softmax(-1).clamp(min=LOWEST_LOG_PROBABILITY)
     if settings.of == "probability":
         log_probs = log_probs.exp()
     numbers = log_probs.gather(-1, outputs[..., None])[..., 0]

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sightline.attend.hooks import hooks
+from sightline.attend.projections import precise
 from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError
 from sightline.methods.attention import LayerSettings, read_layers
@@ -75,7 +76,7 @@ def value_zeroing(model: LoadedModel, batch: Batch, settings: ValueZeroingSettin
         with _at_outputs(blocks, keep), watch(model.module, layers, record=(), change=Change(values=zeroed)):
             model.run(batch)
         for number, output in enumerate(outputs):
-            similarity = F.cosine_similarity(changed[output].float(), clean[output].float(), dim=-1)
+            similarity = F.cosine_similarity(precise(changed[output]), precise(clean[output]), dim=-1)
             distances[number][..., column] = 1 - similarity
     per_layer = [reading.rows_of(model, batch, distance) for distance in distances]
     return reading.scored(model, batch, per_layer, head_axis=False)

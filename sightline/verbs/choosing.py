@@ -10,8 +10,8 @@ links from elsewhere, F1 = 2 |A and B| / (|A| + |B|), and the candidate that agr
   reaction, was tried: it belongs to the step that gives a word, and so prefers to read by output where that is wrong.)
 
 Kobayashi et al. 2020 choose the layer of the highest mean norm, read by input, which was right for their models of six
-layers. It says nothing about the reading, on which more depends: the norms of our models of two layers have an AER of 23
-to 25 by input, from the first layer, and of 39 to 43 by output, from the second (docs/alignment.md).
+layers. It says nothing about the reading, on which more depends: the norms of our models of two layers have an AER of
+23 to 25 by input, from the first layer, and of 39 to 43 by output, from the second (docs/alignment.md).
 """
 
 from __future__ import annotations

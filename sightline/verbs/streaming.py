@@ -23,6 +23,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.generation.streamers import BaseStreamer
 
+from sightline.attend.projections import precise
 from sightline.attend.watch import Record, watch
 from sightline.attribution import Attribution, Tokens
 from sightline.errors import InputError
@@ -129,7 +130,7 @@ class AlignmentStreamer(BaseStreamer):
             key = (module, len(self._seen.calls[module]))
             if key not in self._grams:  # the source's values are the same in every step
                 layer = next(layer for layer in self._layers if layer.module is module)
-                self._grams[key] = gram_matrices(layer, record.values.float())
+                self._grams[key] = gram_matrices(layer, precise(record.values))
             gram, head = self._grams[key], self._settings.head
             by_head = head != "sum"
             scores = choose_head(norms_by_head(weights, gram), head) if by_head else norms_of_sum(weights, gram)
