@@ -4,7 +4,7 @@ MOST_WORDS = 10_000
 """Words of a sentence, and of any text that a model reads; no link has a higher number."""
 MOST_LINE_BYTES = 10_000_000
 """Bytes of a line, in any file that is read line by line."""
-MOST_SENTENCES_SKIPPED = 1_000_000
+MOST_SENTENCES_SKIPPED = 10_000
 """Sentences without links, one after the other, in a file that names the sentence of each link."""
 MOST_BEAMS = 256
 """Hypotheses kept at a time while translating."""

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import torch
 import transformers
-from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 
@@ -127,29 +126,41 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
     _check_path(name)
     try:
         config = AutoConfig.from_pretrained(name)
-        architecture = (config.architectures or [""])[0]
+        architecture = str((config.architectures or [""])[0])
         cls = OURS.get(architecture) or getattr(transformers, architecture, None)
-        if cls is None:
+        if not (isinstance(cls, type) and issubclass(cls, PreTrainedModel)):
             raise InputError(
-                f"{name} is a {architecture or 'model of an unnamed class'}, which transformers does not have."
+                f"{name} is a {architecture or 'model of an unnamed class'}, which is no model that transformers has."
             )
         # Safetensors first, else .bin by torch's restricted unpickler; code from a hub is never run.
         options: dict[str, Any] = {} if dtype is None else {"dtype": _dtype(dtype)}
         module, report = cls.from_pretrained(name, output_loading_info=True, **options)
+    except InputError:
+        raise
     except UnpicklingError as error:
         raise InputError(
             f"The weights of {name!r} are damaged or hold code, which is never run: ask for them as safetensors."
         ) from error
     except RuntimeError as error:
         raise InputError(f"The weights of {name!r} do not fit its config.json: take both from one place.") from error
-    except (OSError, ValueError, SafetensorError) as error:
+    except Exception as error:  # nonsense in its files makes transformers fail in any way
         raise InputError(f"The model {name!r} cannot be loaded: {_first_line(error)}") from error
     if missing := sorted(report["missing_keys"]):  # transformers would fill them at random
         raise InputError(
             f"The model {name!r} lacks {len(missing)} of its weights, {missing[0]} among them: "
             f"its files are not complete, or not those of a {architecture}."
         )
+    _check_special_ids(module, name)
     return module
+
+
+def _check_special_ids(module: PreTrainedModel, name: str) -> None:
+    """Refuse special tokens that are no ids in the generation's configuration: decoding would fail on them."""
+    for key in ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"):
+        value = getattr(getattr(module, "generation_config", None), key, None)
+        ids = value if isinstance(value, list) else [value]
+        if not all(one is None or (type(one) is int and 0 <= one < 2**31) for one in ids):
+            raise InputError(f"The model {name!r} cannot be loaded: {key} in its generation_config.json is {value!r}.")
 
 
 def _move(module: nn.Module, device: str | torch.device) -> None:
@@ -165,10 +176,14 @@ def _load_tokenizer(name: str) -> Any:
     _check_path(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
-    # A tokenizer whose files are not there, or are damaged, fails in any of these ways.
-    except (OSError, ValueError, ImportError, TypeError, KeyError) as error:
+        tokenizer("a")
+        vocabulary = tokenizer.get_vocab()
+        if not all(type(number) is int and number >= 0 for number in vocabulary.values()):
+            raise ValueError("a piece of its vocabulary has no number")
+        known = vocabulary.keys() - tokenizer.get_added_vocab().keys()
+    except Exception as error:  # files that are not there, or are damaged, make it fail in any way, perhaps only in use
         raise InputError(f"The tokenizer of {name!r} cannot be loaded ({_first_line(error)}): {SAVE_IT}") from error
-    if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:
+    if len(known) <= 1:
         # transformers builds some classes from nothing: special tokens and perhaps a space.
         raise InputError(f"The tokenizer of {name!r} has no vocabulary: {SAVE_IT}")
     return tokenizer

@@ -143,7 +143,7 @@ def test_damaged_files(marian: Path) -> None:
     config.write_text(json.dumps(settings | {"encoder_ffn_dim": 48}))
     refused("do not fit its config.json")
     config.write_text(json.dumps(settings | {"architectures": ["NoSuchModel"]}))
-    refused("is a NoSuchModel, which transformers does not have")
+    refused("is a NoSuchModel, which is no model that transformers has")
     config.write_text(json.dumps(settings | {"model_type": "nonsense"}))
     refused("nonsense")
     config.write_text("{broken")
@@ -309,3 +309,29 @@ def test_options_for_a_model_that_is_loaded_already(options: dict, named: str) -
     assert sightline.load(model) is model
     with pytest.raises(InputError, match=f"loaded already, so {named} cannot be changed"):
         sightline.load(model, **options)
+
+
+NONSENSE = [
+    ("config.json", "bos_token_id", []),
+    ("config.json", "model_type", []),
+    ("config.json", "architectures", [[None]]),
+    ("config.json", "architectures", ["pipeline"]),
+    ("config.json", "architectures", ["MarianTokenizer"]),
+    ("config.json", "d_model", 10**30),
+    ("generation_config.json", "eos_token_id", float("nan")),
+    ("generation_config.json", "eos_token_id", "x"),
+    ("tokenizer_config.json", "model_max_length", "x"),
+    ("tokenizer_config.json", None, 5),
+    ("vocab.json", "▁cat", None),
+]
+
+
+@pytest.mark.parametrize(("file", "key", "value"), NONSENSE)
+def test_nonsense_in_the_json_of_a_folder_is_told(file: str, key: str | None, value: object, tmp_path: Path) -> None:
+    model = zoo.fresh("marian")
+    model.module.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    plain = json.loads((tmp_path / file).read_text())
+    (tmp_path / file).write_text(json.dumps(value if key is None else plain | {key: value}))
+    with pytest.raises(InputError, match=r"cannot be loaded|no model that transformers has|do not fit"):
+        sightline.load(str(tmp_path))
