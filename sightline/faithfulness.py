@@ -87,7 +87,8 @@ def measure_faithfulness(
     rng = np.random.default_rng(seed)
     with loaded.evaluating():
         for number, source in enumerate(sources, start=1):
-            example = loaded.encode(source, None if targets is None else targets[number - 1], name=f"source {number}")
+            target = None if targets is None else targets[number - 1]
+            example = loaded.facing(source, target).encode(source, target, name=f"source {number}")
             if not example.labels:
                 example = loaded.with_output(example, loaded.answer([example])[0])
             scores = {method: _word_scores(loaded, example, method, rng) for method in methods}

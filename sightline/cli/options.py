@@ -12,7 +12,7 @@ _MODEL = typer.Option("-m", "--model", help="A folder, a name on the hub, or en-
 ModelName = Annotated[str, _MODEL]
 OptionalModelName = Annotated[str | None, _MODEL]
 SourceLanguage = Annotated[
-    str | None, typer.Option("--source-lang", help="Language of the source (en-es, NLLB, M2M100, mBART).")
+    str | None, typer.Option("--source-lang", help="Language of the source (NLLB, M2M100, mBART; en-es recognises it).")
 ]
 TargetLanguage = Annotated[
     str | None, typer.Option("--target-lang", help="Language of the target (the same, and OPUS-MT).")

@@ -24,6 +24,11 @@ def languages_both_ways(tokenizer: Any) -> Languages | None:
     return (found[0], found[1]) if len(found) == 2 else None
 
 
+def names_direction(source_lang: str | None, target_lang: str | None, prefix: str) -> bool:
+    """Return whether a user fixed the direction: by a language, or by a prefix that begins with one's token."""
+    return source_lang is not None or target_lang is not None or LANGUAGE_TOKEN.match(prefix) is not None
+
+
 def choose_direction(languages: Languages, source_lang: str | None, target_lang: str | None, prefix: str) -> Prompt:
     """Say what is put before a source; where no language is named, the first is translated into the second.
 

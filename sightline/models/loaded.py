@@ -32,6 +32,7 @@ from sightline.models.evaluating import evaluating
 from sightline.models.examples import Batch, Example, build_batch
 from sightline.models.inspection import KINDS, AttentionLayer, find_attention
 from sightline.models.texts import TEXTS, GapTexts, Prompt, Task
+from sightline.text.languages import LanguageGuess
 from sightline.text.words import Source, Text, decode, split_segments, split_words
 
 UNLIMITED = 1_000_000
@@ -53,13 +54,23 @@ class EncoderOutput:
 class LoadedModel:
     """A model with its tokenizer. Made by `sightline.load`."""
 
-    def __init__(self, module: Any, tokenizer: Any, task: Task, prompt: Prompt, max_memory: int) -> None:
+    def __init__(
+        self,
+        module: Any,
+        tokenizer: Any,
+        task: Task,
+        prompt: Prompt,
+        max_memory: int,
+        guess: LanguageGuess | None = None,
+    ) -> None:
         self.module = module
         self.tokenizer = tokenizer
         self.task = task
         self.prompt = prompt
         self.texts = TEXTS[task](module, tokenizer, prompt)
         self.max_memory = max_memory
+        self.guess = guess
+        """How to recognise the direction that a text is to be translated in; None where it is fixed."""
 
     def __repr__(self) -> str:
         return f"LoadedModel({type(self.module).__name__}, task={self.task!r}, device={str(self.device)!r})"
@@ -82,6 +93,14 @@ class LoadedModel:
         other = LoadedModel(self.module, self.tokenizer, self.task, prompt, self.max_memory)
         other.other_way = self
         return other
+
+    def facing(self, source: Source, target: Text | None = None) -> LoadedModel:
+        """Return the model for the direction of a text, or of a pair: itself, unless the other one is recognised."""
+        if self.guess is None or self.other_way is None or isinstance(source, tuple):
+            return self
+        guess = self.guess
+        language = guess.language_of(source) if target is None else guess.source_language_of(source, target)
+        return self if language in (None, self.prompt.source_lang) else self.other_way
 
     # Texts
 
@@ -310,13 +329,15 @@ class LoadedModel:
             yield
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save model and tokenizer, and the calibration beside them; `load(folder)` gives them back."""
+        """Save model and tokenizer, with calibration and language guess beside them; `load(folder)` gives all back."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         with writing_into(Path(folder), last="config.json") as staged:
             self.module.save_pretrained(staged)
             self.tokenizer.save_pretrained(staged)
             if self.calibration is not None:
                 save_calibration(self.calibration, staged)
+            if self.guess is not None:
+                self.guess.save(staged)
 
     # Answers of the model's own
 

@@ -19,11 +19,13 @@ from sightline.models.adapter import attach_saved_calibration
 from sightline.models.box import BOX_MODEL, find_in_box
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.conv import ConvForConditionalGeneration
-from sightline.models.directions import choose_direction, languages_both_ways
+from sightline.models.directions import choose_direction, languages_both_ways, names_direction
 from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration
 from sightline.models.memory import read_size
 from sightline.models.texts import Prompt, Task
+from sightline.text.languages import FILE_NAME as GUESS_FILE
+from sightline.text.languages import LanguageGuess, read_language_guess
 
 # How the name of a model's class tells what it does; the first that fits counts.
 TASKS: tuple[tuple[str, Task], ...] = (
@@ -71,9 +73,10 @@ def load(
 
     `model` is a Hugging Face name, a folder or a model object (then with its tokenizer); without one it is `en-es`, the
     model in the box (`en-es-calibrated`: with calibrated attention). Languages are for multilingual translation models
-    and for those that translate both ways, `prefix` is put before every source (T5), `chat` wraps the source in the
-    tokenizer's chat template. `max_memory` bounds what a method holds beside the model itself. A tokenizer object stays
-    as it is: where languages are given, they are set on a copy. A model that is loaded already is returned as it is.
+    and for those that translate both ways, which recognise the language of each text where none is named. `prefix` is
+    put before every source (T5), `chat` wraps the source in the tokenizer's chat template. `max_memory` bounds what a
+    method holds beside the model itself. A tokenizer object stays as it is: where languages are given, they are set on
+    a copy. A model that is loaded already is returned as it is.
     """
     if isinstance(model, LoadedModel):
         _check_nothing_given(
@@ -110,7 +113,22 @@ def load(
     prompt = _prompt(tokenizer, source_lang, target_lang, prefix, chat)
     if isinstance(model, str | os.PathLike):
         module.eval()
-    return LoadedModel(module, tokenizer, task, prompt, read_size(max_memory))
+    guess = None
+    if isinstance(model, str | os.PathLike) and not names_direction(source_lang, target_lang, prefix):
+        guess = _language_guess(Path(model), tokenizer)
+    return LoadedModel(module, tokenizer, task, prompt, read_size(max_memory), guess)
+
+
+def _language_guess(folder: Path, tokenizer: Any) -> LanguageGuess | None:
+    """Read how to recognise the direction of a text, for a model that translates both ways."""
+    languages = languages_both_ways(tokenizer)
+    guess = None if languages is None else read_language_guess(folder)
+    if guess is not None and set(guess.languages) != set(languages or ()):
+        raise InputError(
+            f"{folder / GUESS_FILE} tells {' from '.join(guess.languages)}, and the model there translates between "
+            f"{' and '.join(languages or ())}: remove the file, or restore it from a copy."
+        )
+    return guess
 
 
 def _check_nothing_given(**options: Any) -> None:

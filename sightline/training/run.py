@@ -39,6 +39,7 @@ from sightline.training.classification import (
 from sightline.training.corpus import Corpora, Pair, read_corpora
 from sightline.training.evaluation import measure, measure_bleu
 from sightline.training.journal import Journal
+from sightline.training.languages import learn_languages
 from sightline.training.objective import COUNTED, Objective
 from sightline.training.optimization import build_optimizer, learning_rate
 from sightline.training.recipe import Recipe, read_recipe
@@ -310,11 +311,12 @@ def _differences(there: Any, here: Any, key: str = "") -> dict[str, tuple[Any, A
 
 
 def _fill_folder(recipe: Recipe, output: Path, corpora: Corpora, checkpoints: Checkpoints) -> list[str]:
-    """Write the recipe and, unless a run goes on with it, the tokenizer; return what is to be said of damage."""
+    """Write the recipe and, unless a run goes on, tokenizer and language guess; return what is to be said of damage."""
     damage = checkpoints.put_damaged_aside()
     tokenizer = None
     if not checkpoints.steps():
         tokenizer = _build_tokenizer(recipe, corpora)
+        guess = learn_languages(corpora.train, recipe.data.languages) if recipe.data.bidirectional else None
     with explained_write_errors(output, checkpoints):
         checkpoints.folder.mkdir(parents=True, exist_ok=True)
         checkpoints.clear_unfinished()
@@ -322,6 +324,8 @@ def _fill_folder(recipe: Recipe, output: Path, corpora: Corpora, checkpoints: Ch
         if tokenizer is not None:
             with writing_into(output, last="tokenizer_config.json") as folder:
                 tokenizer.save_pretrained(folder)
+                if guess is not None:
+                    guess.save(folder)
     return damage
 
 

@@ -22,7 +22,7 @@ from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.text.words import Source, Text
 from sightline.verbs.choosing import SAMPLE, choose
-from sightline.verbs.explaining import Pair, explain_pairs, in_the_form_of, map_examples, pair_up
+from sightline.verbs.explaining import Pair, explain_pairs, in_the_form_of, map_examples, pair_up, recognise_directions
 from sightline.verbs.remembering import ENOUGH_PAIRS, recall
 from sightline.verbs.ways import AUTO, Asked, Choice, Way
 
@@ -71,10 +71,10 @@ def build_aligner(
 
     `reverse` is a model of the other direction: the scores of both are joined before links are read off them each way
     (with join="links" they are not), and the links by the rule `symmetrize`. A model that translates both ways is its
-    own reverse; with reverse=False only its one direction counts. Of method, layer, reading
-    and extraction, what is not named is chosen by a sample of the pairs, without gold, and told to `on_choice` (see
-    `sightline.verbs.choosing`). The method may also be `similarity` or any of METHODS; the other settings are that
-    method's.
+    own reverse; with reverse=False only its one direction counts. Unless a language was named when it was loaded, the
+    texts of each pair decide which way it goes. Of method, layer, reading and extraction, what is not named is chosen
+    by a sample of the pairs, without gold, and told to `on_choice` (see `sightline.verbs.choosing`). The method may
+    also be `similarity` or any of METHODS; the other settings are that method's.
     """
     if join not in JOINS:
         raise unknown_name("way to join directions", join, JOINS)
@@ -123,7 +123,7 @@ def _align_pairs(
     pairs: Iterator[Pair],
 ) -> Iterator[Alignment]:
     """Align pairs in one direction, or in both and join them; in order, as they come."""
-    choice, pairs = _choose_for(model, reverse, asked, pairs)
+    choice, pairs = _choose_for(model, reverse, asked, recognise_directions(model, pairs))
     if on_choice is not None:
         on_choice(choice)
     if reverse is None:
@@ -131,11 +131,13 @@ def _align_pairs(
             yield _read_links(pair, why, choice.forward)
         return
     assert choice.backward is not None
-    forward_pairs, backward_pairs = tee(pairs)
-    forward = _explain_each(model, forward_pairs, choice.forward)
-    backward = _explain_each(reverse, (pair.flipped() for pair in backward_pairs), choice.backward)
+    forward_pairs, backward_pairs, every_pair = tee(pairs, 3)
+    forward = _explain_each(model, map(Pair.one_way, forward_pairs), choice.forward)
+    backward = _explain_each(reverse, map(Pair.other_way, backward_pairs), choice.backward)
     one, other = tee(_link_both_ways(forward, backward, choice, join))
-    yield from symmetrize_all((links for links, _ in one), (links.flipped() for _, links in other), rule)
+    joined = symmetrize_all((links for links, _ in one), (links.flipped() for _, links in other), rule)
+    for pair, links in zip(every_pair, joined, strict=True):
+        yield links.flipped() if pair.turned else links
 
 
 def _link_both_ways(
@@ -158,7 +160,8 @@ def _choose_for(
     sample = list(islice(pairs, SAMPLE)) if asked.is_open else []
     with_words = list(filter(_has_words, sample))
     if choice is None or len(with_words) > 2 * choice.pairs:  # more pairs know better
-        choice = choose(model, reverse, with_words, asked)
+        facing = with_words if reverse is None else [pair.one_way() for pair in with_words]
+        choice = choose(model, reverse, facing, asked)
     return choice, chain(sample, pairs)
 
 
@@ -190,9 +193,10 @@ def _explain(model: LoadedModel, pairs: Iterable[Pair], way: Way) -> Iterator[At
 def _encode_apart(model: LoadedModel, pair: Pair) -> tuple[Example, Example]:
     """Encode both sides as sources."""
     assert pair.target is not None
+    facing = pair.facing(model)
     return (
-        model.encode(pair.source, None, name=f"source {pair.number}"),
-        model.encode(pair.target, None, name=f"target {pair.number}"),
+        facing.encode(pair.source, None, name=f"source {pair.number}"),
+        facing.encode(pair.target, None, name=f"target {pair.number}"),
     )
 
 

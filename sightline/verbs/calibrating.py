@@ -32,7 +32,7 @@ def calibrate(model: Any, **settings: Any) -> LoadedModel:
             raise unknown_name("setting of a calibration", name, valid)
     chosen = CalibrationSettings(**settings)
     twin = LoadedModel(
-        copy.deepcopy(loaded.module), loaded.tokenizer, loaded.task, loaded.prompt, max_memory=loaded.max_memory
+        copy.deepcopy(loaded.module), loaded.tokenizer, loaded.task, loaded.prompt, loaded.max_memory, loaded.guess
     )
     attach_calibration(twin, chosen)
     return twin

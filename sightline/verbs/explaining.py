@@ -60,7 +60,7 @@ def explain(
     number among the target's tokens. The other settings are the method's.
     """
     loaded = load(model)
-    pairs = pair_up(source, target)
+    pairs = recognise_directions(loaded, pair_up(source, target))
     results = explain_pairs(loaded, pairs, method, settings, positions=positions, generation=generation or {})
     return in_the_form_of(source, results, "Explaining", progress)
 
@@ -69,22 +69,39 @@ class Pair(NamedTuple):
     """A source and a target with their number in the input, from 1.
 
     `example` is the encoding where the model itself gave the target, whose pieces need not be the tokenizer's choice.
+    `turned` says that the pair goes the model's other way; None, that this is not decided yet.
     """
 
     number: int
     source: Source
     target: Text | None
     example: Example | None = None
+    turned: bool | None = None
 
     def encode(self, model: LoadedModel) -> Example:
-        """Give the pair as the model reads it."""
-        return self.example or model.encode(self.source, self.target, name=f"source {self.number}")
+        """Return the pair as the model reads it."""
+        return self.example or self.facing(model).encode(self.source, self.target, name=f"source {self.number}")
+
+    def facing(self, model: LoadedModel) -> LoadedModel:
+        """Return the model for the direction of the pair."""
+        if not self.turned:
+            return model
+        assert model.other_way is not None
+        return model.other_way
 
     def flipped(self) -> Pair:
         """Exchange source and target."""
         assert self.target is not None
         assert not isinstance(self.source, tuple)
-        return Pair(self.number, self.target, self.source)
+        return Pair(self.number, self.target, self.source, turned=False)
+
+    def one_way(self) -> Pair:
+        """Return the pair as a model of the first direction reads it: a turned one flipped."""
+        return self.flipped() if self.turned else self
+
+    def other_way(self) -> Pair:
+        """Return the pair as a model of the reverse direction reads it: a turned one as it is."""
+        return self._replace(turned=False) if self.turned else self.flipped()
 
 
 MANY_AS_A_LIST = "A tuple (first, second) is one text of two segments: give many texts as a list."
@@ -120,6 +137,16 @@ def _pairs(sources: Iterable[Source], targets: Iterable[Text] | None) -> Iterato
             longer, shorter = ("targets", "sources") if source is missing else ("sources", "targets")
             raise InputError(f"There are more {longer} than {shorter}: the {shorter} end after {number - 1}.")
         yield Pair(number, source, target)
+
+
+def recognise_directions(model: LoadedModel, pairs: Iterator[Pair]) -> Iterator[Pair]:
+    """Decide about each pair which way it goes, where the model goes both and nobody has decided."""
+    if model.guess is None:
+        return pairs
+    return (
+        pair._replace(turned=model.facing(pair.source, pair.target) is not model) if pair.turned is None else pair
+        for pair in pairs
+    )
 
 
 def in_the_form_of(source: Any, results: Iterator[Result], label: str, progress: bool | None) -> Any:

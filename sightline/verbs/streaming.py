@@ -62,7 +62,7 @@ class AlignmentStreamer(BaseStreamer):
         self, model: Any, source: str, on_word: Callable[[AlignedWord], None], align: Mapping[str, Any] | None = None
     ) -> None:
         """Prepare to translate a source; `align` has the options of `align` that tell how to read one direction."""
-        self.model = load(model)
+        self.model = load(model).facing(source)
         if self.model.task != "translate":
             raise InputError(f"{type(self.model.module).__name__} has no cross-attention to read while it decodes.")
         self.pair = Pair(1, source, None)

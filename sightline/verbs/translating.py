@@ -19,7 +19,7 @@ from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.text.words import Source, Text
 from sightline.verbs.aligning import build_aligner
-from sightline.verbs.explaining import Pair, in_the_form_of, map_examples, pair_up
+from sightline.verbs.explaining import Pair, in_the_form_of, map_examples, pair_up, recognise_directions
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def translate(
     """
     loaded = load_translator(model, generation)
     align_pairs = build_aligner(loaded, **(align if isinstance(align, Mapping) else {})) if align else None
-    answered = answer_pairs(loaded, pair_up(sources, None), generation)
+    answered = answer_pairs(loaded, recognise_directions(loaded, pair_up(sources, None)), generation)
     results = _with_alignments(answered, align_pairs) if align_pairs else map(_translation, answered)
     return in_the_form_of(sources, results, "Translating", progress)
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import sightline
-from sightline.data.gold import REGISTERS, read_gold
+from sightline.data.gold import ALL_REGISTERS, REGISTERS, read_gold
 from sightline.models.box import BOX_MODEL, CALIBRATED_MODEL, box_folder, has_box_model
 
 pytestmark = pytest.mark.skipif(not has_box_model(), reason="this checkout lacks the model in the box")
@@ -38,3 +38,16 @@ def test_it_translates_both_ways() -> None:
     assert model.other_way is not None
     assert sightline.translate(model, "The cat is black.", num_beams=4).text == "El gato es negro."
     assert sightline.translate(model.other_way, "El gato es negro.", num_beams=4).text == "The cat is black."
+
+
+def test_it_recognises_both_languages() -> None:
+    model = sightline.load()
+    for pair in read_gold(*ALL_REGISTERS):
+        for spanish, english in ((pair.target, pair.source), (pair.target.upper(), pair.source.upper())):
+            assert model.facing(english) is model
+            assert model.facing(english, spanish) is model
+            assert model.facing(spanish) is model.other_way
+            assert model.facing(spanish, english) is model.other_way
+    for unclear in ("No.", "Madrid", "1987", "Tom", "hotel", "...", "OK"):
+        assert model.facing(unclear) is model
+    assert sightline.translate(model, "El gato es negro.", num_beams=4).text == "The cat is black."
