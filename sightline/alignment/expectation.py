@@ -158,6 +158,7 @@ def gather_evidence(
 
     w_ij = exp(-tension * |i/n - j/m|); its normaliser depends on j, n and m alone and is left to the caller.
     """
+    growth = _growth(occurrences, tension)
     for block in prange(len(shares.block_starts) - 1):
         begin, end = shares.block_starts[block], shares.block_starts[block + 1]
         evidence[begin:end] = 0.0
@@ -174,7 +175,7 @@ def gather_evidence(
             for k in range(low, high):
                 weight, peak, away, step = _start(occurrences, k, tension)
                 start, m = occurrences.target_start[k], occurrences.target_length[k]
-                factor = math.exp(tension * step)
+                factor = growth[m]
                 for token in range(start, start + peak):
                     share = weight * row[target_ids[token]]
                     evidence[token] += share
@@ -188,6 +189,16 @@ def gather_evidence(
                     distance[token] += share * away
                     weight *= factor
                     away += step
+
+
+@njit(cache=True)
+@no_type_check
+def _growth(occurrences, tension):
+    """Return w_i,j+1 / w_ij before the diagonal, for each number m of target words: exp(tension / m)."""
+    growth = np.ones(occurrences.target_length.max() + 1)
+    for m in range(1, len(growth)):
+        growth[m] = math.exp(tension * (1.0 / m))
+    return growth
 
 
 @njit(inline="always")
@@ -249,11 +260,12 @@ def replace_rows(
 
     The posterior of link (i, j) is w_ij t(y_j | x_i) scale_j.
     """
+    growth = _growth(occurrences, tension)
     for group in prange(len(shares.group_starts) - 1):
         mass = np.zeros(vocabulary, np.float64)
         for rank in range(shares.group_starts[group], shares.group_starts[group + 1]):
             word = shares.words[rank]
-            _gather_mass(target_ids, occurrences, word, tension, scale, mass)
+            _gather_mass(target_ids, occurrences, word, tension, growth, scale, mass)
             row = slice(row_starts[word], row_starts[word + 1])
             counts = probabilities[row] * mass[row_targets[row]]
             mass[row_targets[row]] = 0.0
@@ -273,11 +285,12 @@ def gather_counts(
     counts: Float64[np.ndarray, " entry"],
 ) -> None:
     """Count how often words meet, each time with the weight of the target word."""
+    growth = _growth(occurrences, 0.0)
     for group in prange(len(shares.group_starts) - 1):
         mass = np.zeros(vocabulary, np.float64)
         for rank in range(shares.group_starts[group], shares.group_starts[group + 1]):
             word = shares.words[rank]
-            _gather_mass(target_ids, occurrences, word, 0.0, weights, mass)
+            _gather_mass(target_ids, occurrences, word, 0.0, growth, weights, mass)
             row = slice(row_starts[word], row_starts[word + 1])
             counts[row] = mass[row_targets[row]]
             mass[row_targets[row]] = 0.0
@@ -285,12 +298,12 @@ def gather_counts(
 
 @njit(cache=True)
 @no_type_check
-def _gather_mass(target_ids, occurrences, word, tension, scale, mass):
+def _gather_mass(target_ids, occurrences, word, tension, growth, scale, mass):
     """Add w_ij scale_j to the mass of every target word that one source word meets."""
     for k in range(occurrences.first[word], occurrences.first[word + 1]):
-        weight, peak, _, step = _start(occurrences, k, tension)
+        weight, peak, _, _ = _start(occurrences, k, tension)
         start, m = occurrences.target_start[k], occurrences.target_length[k]
-        factor = math.exp(tension * step)
+        factor = growth[m]
         for token in range(start, start + peak):
             mass[target_ids[token]] += weight * scale[token]
             weight *= factor

@@ -111,13 +111,11 @@ def find_value(starts, targets, values, x, y):
     """Find the entry (x, y) by bisection of row x; 0 where it is not, or where a word is UNKNOWN."""
     if x < 0 or y < 0:
         return 0.0
-    low, high = starts[x], starts[x + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if targets[middle] < y:
-            low = middle + 1
-        else:
-            high = middle
-    if low < starts[x + 1] and targets[low] == y:
-        return float(values[low])
-    return 0.0
+    low, size = starts[x], starts[x + 1] - starts[x]
+    if size == 0:
+        return 0.0
+    while size > 1:  # without a branch, which the processor would guess wrong half of the time
+        half = size // 2
+        low += half * (targets[low + half - 1] < y)
+        size -= half
+    return float(values[low]) if targets[low] == y else 0.0
