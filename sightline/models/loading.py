@@ -145,8 +145,8 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
     try:
         config = AutoConfig.from_pretrained(name)
         architecture = str((config.architectures or [""])[0])
-        cls = OURS.get(architecture) or getattr(transformers, architecture, None)
-        if not (isinstance(cls, type) and issubclass(cls, PreTrainedModel)):
+        cls: Any = OURS.get(architecture) or getattr(transformers, architecture, None)
+        if not _is_model_class(cls):
             raise InputError(
                 f"{name} is a {architecture or 'model of an unnamed class'}, which is no model that transformers has."
             )
@@ -170,6 +170,11 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
         )
     _check_special_ids(module, name)
     return module
+
+
+def _is_model_class(found: Any) -> bool:
+    """Return whether a name of transformers is a model, not a function, a tokenizer or nothing."""
+    return isinstance(found, type) and issubclass(found, PreTrainedModel)
 
 
 def _check_special_ids(module: PreTrainedModel, name: str) -> None:

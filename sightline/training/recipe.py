@@ -363,7 +363,7 @@ def _set_key(written: dict[str, Any], key: str, value: Any) -> None:
     place[last] = value
 
 
-def _validated(settings: type, written: Mapping[str, Any], name: str, where: str = "") -> Any:
+def _validated(settings: type, written: Mapping[Any, Any], name: str, where: str = "") -> Any:
     """Check keys and values, and make the settings."""
     _check_keys(settings, written, name, where)
     try:
@@ -377,7 +377,7 @@ def _validated(settings: type, written: Mapping[str, Any], name: str, where: str
         raise InputError(f"{name}: {error}") from error
 
 
-def _check_keys(settings: type, written: Mapping[str, Any], name: str, where: str) -> None:
+def _check_keys(settings: type, written: Mapping[Any, Any], name: str, where: str) -> None:
     """Refuse keys that are no field, here and in the sections below."""
     hints = typing.get_type_hints(settings)
     prefix = f"{where}." if where else ""
