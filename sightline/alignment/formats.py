@@ -222,7 +222,7 @@ def _word(where: str, digits: str | int) -> int:
     return int(digits)
 
 
-def _confidence(where: str, text: str | float) -> float:
+def _confidence(where: str, text: str | float | int) -> float:
     try:
         confidence = float(text)
     except (ValueError, OverflowError):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
+from fastapi import Path as PathParameter
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 import sightline
@@ -20,12 +22,14 @@ from sightline.models.loading import TASK_SUMMARIES
 from sightline.serve import bodies
 from sightline.serve.limits import (
     Limits,
+    NotFound,
     TooLarge,
     TooSlow,
     Unprocessable,
     check_characters,
     check_settings,
 )
+from sightline.serve.runs import describe_run, find_runs, read_run
 from sightline.serve.wording import WORDINGS, Wording
 from sightline.serve.work import Job, Worker, Workers
 
@@ -38,12 +42,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": bodies.Problem, "description": "The model is not ready, or the server is stopping."},
     504: {"model": bodies.Problem, "description": "It took too long."},
 }
+NOT_FOUND = {"model": bodies.Problem, "description": "There is nothing by this number."}
 FIXED = {"model": bodies.Problem, "description": "Refused by the guard."}
 GUARDED: dict[int | str, dict[str, Any]] = {401: FIXED, 403: FIXED, 411: FIXED, 415: FIXED, 421: FIXED}
 
 
-def build_api(workers: Workers, limits: Limits) -> APIRouter:
-    """Make the routes over some models."""
+def build_api(workers: Workers, limits: Limits, folder: Path | None = None) -> APIRouter:
+    """Make the routes over some models, and over the runs and studies of a folder."""
     api = APIRouter(responses=GUARDED)
     asked = PROBLEMS | {}
 
@@ -237,10 +242,11 @@ def build_api(workers: Workers, limits: Limits) -> APIRouter:
     @api.post("/api/score", response_model=bodies.ScoreAnswer, responses={422: PROBLEMS[422]}, tags=["measures"])
     def score(body: bodies.ScoreBody) -> Any:
         """Score links against the links that are right."""
-        if len(body.links) != len(body.gold):
+        possible = body.possible or [[] for _ in body.gold]
+        if not len(body.links) == len(body.gold) == len(possible):
             raise Unprocessable("There should be as many sentences of links as of gold links.")
-        scores = sightline.score([Alignment(links) for links in body.links], [Alignment(gold) for gold in body.gold])
-        return scores.to_dict()
+        right = [Alignment(sure, more) for sure, more in zip(body.gold, possible, strict=True)]
+        return sightline.score([Alignment(links) for links in body.links], right).to_dict()
 
     @api.post(
         "/api/page",
@@ -256,10 +262,18 @@ def build_api(workers: Workers, limits: Limits) -> APIRouter:
             raise Unprocessable("This is not an attribution such as POST /api/explain answers.") from None
         return Response(why.to_html(), media_type="text/html", headers={"content-disposition": "attachment"})
 
-    @api.get("/api/runs", tags=["runs"])
-    async def runs() -> list[dict[str, Any]]:
+    @api.get("/api/runs", response_model=list[bodies.RunAnswer], tags=["runs"])
+    def runs() -> list[dict[str, str]]:
         """List the runs and studies of the folder that the server was started with."""
-        return []
+        return [] if folder is None else [describe_run(path, folder) for path in find_runs(folder)]
+
+    @api.get("/api/runs/{number}", response_model=bodies.CurvesAnswer, responses={404: NOT_FOUND}, tags=["runs"])
+    def run(number: Annotated[int, PathParameter(ge=0, le=10_000)]) -> dict[str, Any]:
+        """Return the curves of one of them, by its number in the list."""
+        found = [] if folder is None else find_runs(folder)
+        if number >= len(found):
+            raise NotFound(f"There is no run {number} here.")
+        return read_run(found[number])
 
     return api
 
@@ -384,6 +398,7 @@ def describe_model(name: str, worker: Worker) -> dict[str, Any]:
         "task": None if model is None else model.task,
         "explains": None if model is None else TASK_SUMMARIES[model.task],
         "ready": worker.is_ready,
+        "problem": None if worker.error is None else str(worker.error),
         "labels": [] if model is None or model.task != "classify" else list(model.module.config.id2label.values()),
         "methods": list(worker.methods),
         "languages": [lang for lang in directions if lang] if model is not None and model.other_way else [],

@@ -64,7 +64,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.workers = workers
-    app.include_router(build_api(workers, limits))
+    app.include_router(build_api(workers, limits, folder))
     for path, (package, name) in static_files().items():
         app.add_api_route(path, _file_route(package, name), methods=["GET"], include_in_schema=False)
     app.add_exception_handler(SightlineError, _refuse)

@@ -87,7 +87,8 @@ class ScoreBody(Body):
     """Links of sentences, and the links that are right."""
 
     links: list[list[Link]] = Field(max_length=1000, examples=[[[[0, 0], [1, 1]]]])
-    gold: list[list[Link]] = Field(max_length=1000, examples=[[[[0, 0], [1, 2]]]])
+    gold: list[list[Link]] = Field(max_length=1000, description="Sure links.", examples=[[[[0, 0], [1, 2]]]])
+    possible: list[list[Link]] | None = Field(None, max_length=1000, description="Links that are possible, too.")
 
 
 class DrawBody(Body):
@@ -182,6 +183,7 @@ class ModelAnswer(BaseModel):
     task: str | None
     explains: str | None
     ready: bool
+    problem: str | None
     labels: list[str]
     methods: list[str]
     languages: list[str]
@@ -194,6 +196,26 @@ class MethodAnswer(BaseModel):
     cost: str
     settings: dict[str, Any]
     contrast: bool
+
+
+class RunAnswer(BaseModel):
+    name: str
+    kind: str
+
+
+class PlotAnswer(BaseModel):
+    title: str
+    note: str
+    svg: str
+
+
+class CurvesAnswer(BaseModel):
+    """The plots of a run or study, as drawings, and tables that change over its steps."""
+
+    title: str
+    claims: list[dict[str, str | None]]
+    plots: list[PlotAnswer]
+    frames: list[dict[str, Any]]
 
 
 class HealthAnswer(BaseModel):

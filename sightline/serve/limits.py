@@ -36,6 +36,10 @@ class Refused(SightlineError):  # noqa: N818  what was refused is a request
     status = 400
 
 
+class NotFound(Refused):
+    status = 404
+
+
 class TooLarge(Refused):
     status = 413
 

@@ -37,9 +37,12 @@ def run_server(
         from sightline.serve.app import create_app
         from sightline.serve.guard import LOOPBACK
         from sightline.serve.limits import Limits
+        from sightline.serve.runs import find_runs
     except ImportError as error:
         raise InputError(f"The server needs {error.name}: pip install 'sightline[serve]'.") from None
     _check_address(host, token)
+    if folder is not None:
+        find_runs(folder)
     names = list(dict.fromkeys(models))
     app = create_app(
         {_short_name(name): name for name in names},

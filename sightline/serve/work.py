@@ -21,6 +21,7 @@ from sightline.serve.limits import Limits, TooMany, Unavailable
 
 log = logging.getLogger("sightline.serve")
 WARM_UP = "The cat sleeps."
+_loading = threading.Lock()  # transformers loads one model at a time, or loses weights
 
 
 class Abandoned(Exception):  # noqa: N818  it is no error
@@ -144,7 +145,8 @@ class Worker:
 
     def _load(self) -> LoadedModel:
         """Load the model, and use it once, so that the first reader does not wait for what is made on first use."""
-        model = sightline.load(self._given)
+        with _loading:
+            model = sightline.load(self._given)
         self._hooks = [module.register_forward_pre_hook(self._check) for module in model.module.modules()]
         if model.task == "translate":
             list(sightline.stream_translation(model, WARM_UP))

@@ -257,7 +257,8 @@ let figures = 0;
  * Draw a picture into an element and return how to go on with it: `update(picture)`, `state()`, `clear()`, `destroy()`.
  *
  * Options: `state` (choices to start with), `compact` (links alone), `heading`, `saves` ([{name, save}], further formats),
- * `onPin(focus)` and `onChange(state)`, `layout: "flow"` (prompt and continuation in one text), `animate`.
+ * `onPin(focus)` and `onChange(state)`, `onLink(source, target)` (words that the reader links or unlinks, by dragging
+ * one to the other or by pinning both), `layout: "flow"` (prompt and continuation in one text), `animate`.
  */
 export function mount(element, picture, options = {}) {
   const figure = new Figure(element, options);
@@ -291,6 +292,12 @@ class Figure {
     listen(root, "focusout", () => this.hover(null));
     listen(root, "click", (event) => this.pinFrom(event, this.tokenAt(event)));
     listen(root, "keydown", (event) => this.press(event));
+    if (options.onLink) {
+      listen(root, "pointerdown", (event) => this.startLink(event));
+      listen(root, "pointermove", (event) => this.dragLink(event));
+      listen(root, "pointerup pointercancel", (event) => this.endLink(event));
+      root.classList.add("linkable");
+    }
     listen(window, "resize", () => this.relayout());
     listen(matchMedia("(prefers-color-scheme: dark)"), "change", () => this.relayout());
     listen(matchMedia("print"), "change", (event) => this.print(event.matches));
@@ -376,6 +383,7 @@ class Figure {
     const { picture } = this.data;
     const usual = ([name, value]) => value === null || JSON.stringify(value) === JSON.stringify(picture.defaults?.[name]);
     const settings = Object.entries(picture.settings ?? {}).filter((one) => !usual(one)).map(([name, value]) => settingInWords(name, value));
+    if (this.options.compact && !(this.options.heading ?? picture.heading)) return null;
     const about = make("div", { class: "what" });
     if (this.options.heading ?? picture.heading) about.append(make("h2", {}, make("bdi", {}, visible(this.options.heading ?? picture.heading))));
     const method = visible(picture.method || (picture.links ? "alignment" : "scores"));
@@ -557,7 +565,44 @@ class Figure {
     if (!this.pins.length && this.view) this.paint();
   }
 
+  startLink(event) {
+    const token = event.target.closest?.(".token");
+    if (!token || event.button > 0) return;
+    this.drag = { token, x: event.clientX, y: event.clientY, moved: false };
+    token.releasePointerCapture?.(event.pointerId); // so that the token under the finger is found at the end
+  }
+
+  dragLink(event) {
+    if (!this.drag) return;
+    this.drag.moved ||= Math.hypot(event.clientX - this.drag.x, event.clientY - this.drag.y) > 6;
+    if (!this.drag.moved) return;
+    const frame = this.links.getBoundingClientRect();
+    const start = this.drag.token.getBoundingClientRect();
+    const from = [start.left + start.width / 2 - frame.left, start.top + start.height / 2 - frame.top];
+    this.drag.line ??= this.curves.appendChild(draw("path", { class: "dragging" }));
+    this.drag.line.setAttribute("d", `M${from.join(" ")}L${event.clientX - frame.left} ${event.clientY - frame.top}`);
+  }
+
+  endLink(event) {
+    const { drag } = this;
+    this.drag = null;
+    drag?.line?.remove();
+    if (!drag?.moved) return;
+    this.dragged = true; // the click that follows is part of it
+    setTimeout(() => { this.dragged = false; });
+    const end = document.elementFromPoint(event.clientX, event.clientY)?.closest?.(".token");
+    if (event.type === "pointerup" && end && this.root.contains(end)) this.link(this.tokenAt({ target: drag.token }), this.tokenAt({ target: end }));
+  }
+
+  /** Tell of two tokens of different sides that the reader links, or unlinks. */
+  link(one, other) {
+    const [row, column] = [one.row ?? other.row, one.column ?? other.column];
+    if (row === null || column === null) return;
+    this.options.onLink(this.view.columnLabels[column].word, this.view.rowLabels[row].word);
+  }
+
   pinFrom(event, focus) {
+    if (this.dragged) return;
     if (!focus) {
       const onPaper = event.target.closest(".links, .stage") && !event.target.closest(".matrix, button, a, input, select, summary");
       if (onPaper && this.pins.length) this.clear();
@@ -671,7 +716,10 @@ class Figure {
   paint() {
     const focuses = this.focuses();
     for (const token of this.links.querySelectorAll(".token")) this.tint(token, focuses);
-    this.readout.replaceChildren(...(focuses.length ? focuses.map((focus, index) => this.describe(focus, index)) : [this.hint()]));
+    const [first, second] = this.pins;
+    const canLink = this.options.onLink && second && (first.row === null) !== (second.row === null);
+    this.readout.replaceChildren(...(focuses.length ? focuses.map((focus, index) => this.describe(focus, index)) : [this.hint()]),
+      ...(canLink ? [make("button", { type: "button", class: "link-them", onclick: () => this.link(first, second) }, "Link or unlink these two")] : []));
     this.root.classList.toggle("focused", focuses.length > 0);
     this.drawCurves();
     this.matrix?.paint();

@@ -1,5 +1,6 @@
 """A server with the model in the box, a classifier and a causal model; and a browser to look at its page with."""
 
+import json
 import threading
 import time
 
@@ -36,8 +37,8 @@ def models():
 
 
 @pytest.fixture(scope="session")
-def app(models):
-    return create_app(models, LIMITS)
+def app(models, runs):
+    return create_app(models, LIMITS, folder=runs)
 
 
 @pytest.fixture(scope="session")
@@ -67,10 +68,37 @@ class Server:
         self.thread.join(timeout=20)
 
 
+FRAMES = {
+    "kind": "frames",
+    "title": "As it forms",
+    "label": "step",
+    "frames": [
+        {"name": name, "tables": [{"title": "attention", "rows": ["x", "y"], "columns": ["a", "b"], "values": values}]}
+        for name, values in (("0", [[0.5, 0.5], [0.5, 0.5]]), ("50", [[1.0, 0.0], [0.25, 0.75]]))
+    ],
+}
+CLAIM = {"id": "1", "text": "It is so.", "verdict": "It holds.", "ours": "0.5", "paper": None}
+
+
 @pytest.fixture(scope="session")
-def address(models, tmp_path_factory):
+def runs(tmp_path_factory):
+    """Write a run's log and a study's report into a folder."""
+    folder = tmp_path_factory.mktemp("runs")
+    lines = [{"kind": "train", "step": step, "loss": 9 / (1 + step)} for step in range(5)]
+    for name, text in {
+        "a run/log.jsonl": "".join(json.dumps(line) + "\n" for line in lines),
+        "a study/study.json": json.dumps({"title": "A study", "claims": [CLAIM], "plots": [FRAMES]}),
+        "a run/notes.txt": "secret",
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def address(models, runs):
     """Start a server that real clients can use."""
-    app = create_app(models, LIMITS)
+    app = create_app(models, LIMITS, folder=runs)
     with Server(app) as where:
         wait_for_models(app)
         yield where

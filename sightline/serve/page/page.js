@@ -5,9 +5,18 @@ import { get } from "./api.js";
 import { choice } from "./parts.js";
 import { readState, writeState } from "./state.js";
 import { explainView } from "./explain.js";
+import { alignView } from "./align.js";
+import { tagsView } from "./tags.js";
+import { classifyView, continueView } from "./outputs.js";
+import { runsView } from "./runs.js";
 
 const VIEWS = {
   explain: { name: "Explain", task: "translate", show: explainView },
+  align: { name: "Align", task: "translate", show: alignView },
+  tags: { name: "Tags", task: "translate", show: tagsView },
+  classify: { name: "Classify", task: "classify", show: classifyView },
+  continue: { name: "Continue", task: "continue", show: continueView },
+  runs: { name: "Runs", task: null, show: runsView },
 };
 
 const main = document.querySelector("main");
@@ -18,6 +27,8 @@ let close = null;
 async function readyModels() {
   while (true) {
     const models = await get("/api/models");
+    const failed = models.find(({ problem }) => problem);
+    if (failed) throw new Error(failed.problem);
     if (models.every(({ ready }) => ready)) return models;
     await new Promise((resolve) => setTimeout(resolve, 400));
   }
