@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 import transformers
 from torch import nn
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedModel
 
 import sightline.models.tokenization  # noqa: F401  (AutoTokenizer then knows our own)
 from sightline.errors import InputError
@@ -23,6 +23,7 @@ from sightline.models.directions import choose_direction, languages_both_ways, n
 from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration
 from sightline.models.memory import read_size
+from sightline.models.packed import has_packed, read_packed
 from sightline.models.texts import Prompt, Task
 from sightline.text.languages import FILE_NAME as GUESS_FILE
 from sightline.text.languages import LanguageGuess, read_language_guess
@@ -94,7 +95,7 @@ def load(
         calibration = Path(model)
         if (in_box := find_in_box(os.fspath(model))) is not None:
             model, calibration = in_box
-            dtype = dtype or torch.float32  # it is kept in half precision, to be small
+            dtype = dtype or torch.float32  # its weights are kept in fewer bits, to be small
         module = _load_module(os.fspath(model), dtype)
         attach_saved_calibration(module, calibration)
         tokenizer = tokenizer if tokenizer is not None else os.fspath(model)
@@ -152,7 +153,7 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
             )
         # Safetensors first, else .bin by torch's restricted unpickler; code from a hub is never run.
         options: dict[str, Any] = {} if dtype is None else {"dtype": _dtype(dtype)}
-        module, report = cls.from_pretrained(name, output_loading_info=True, **options)
+        module, report = _from_pretrained(cls, name, config, options)
     except InputError:
         raise
     except UnpicklingError as error:
@@ -175,6 +176,18 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
 def _is_model_class(found: Any) -> bool:
     """Return whether a name of transformers is a model, not a function, a tokenizer or nothing."""
     return isinstance(found, type) and issubclass(found, PreTrainedModel)
+
+
+def _from_pretrained(cls: Any, name: str, config: Any, options: dict[str, Any]) -> tuple[PreTrainedModel, Any]:
+    """Load a model by transformers, which is given the weights where they are packed."""
+    if not has_packed(Path(name)):
+        return cls.from_pretrained(name, output_loading_info=True, **options)
+    weights = read_packed(Path(name))
+    module, report = cls.from_pretrained(None, config=config, state_dict=weights, output_loading_info=True, **options)
+    module.config.name_or_path = module.name_or_path = name
+    if module.can_generate():
+        module.generation_config = GenerationConfig.from_pretrained(name)
+    return module, report
 
 
 def _check_special_ids(module: PreTrainedModel, name: str) -> None:
