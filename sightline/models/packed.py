@@ -106,5 +106,5 @@ def _checksum(packed: Mapping[str, Tensor]) -> str:
     for name in sorted(packed):
         tensor = packed[name].contiguous()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
