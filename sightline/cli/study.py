@@ -19,6 +19,12 @@ def study(
         None
     ),
     only: Annotated[str, typer.Option("--only", help="Run the steps whose names begin so; the report waits.")] = "",
+    model: Annotated[
+        str | None, typer.Option("--model", help="norms: the encoder, a folder or a name on the hub.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option("--models", help="norms: a folder of translation models, German to English.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress.")] = False,
 ) -> None:
@@ -31,7 +37,9 @@ def study(
     """
     from sightline.studies.running import run_study
 
-    result = run_study(name, preset, data=data, output=output, only=only, quiet=quiet)
+    given = {"model": model, "models": models}
+    changes = {setting: value for setting, value in given.items() if value is not None}
+    result = run_study(name, preset, data=data, output=output, only=only, changes=changes, quiet=quiet)
     if json:
         print(json_module.dumps(result.document, ensure_ascii=False))
         return

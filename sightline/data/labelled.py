@@ -49,7 +49,7 @@ def read_labelled(name: str, split: str, folder: Path) -> list[Labelled]:
 
 def read_labelled_file(path: Path) -> list[Labelled]:
     """Read a user's file: `.jsonl` or `.csv`, perhaps with `.gz`, with the fields `text` and `label`."""
-    return shuffled(Labelled(split_into_words(row["text"]), row["label"]) for row in _rows(path, ("text", "label")))
+    return shuffled(Labelled(split_into_words(row["text"]), row["label"]) for row in read_rows(path, ("text", "label")))
 
 
 def split_into_words(text: str) -> str:
@@ -79,7 +79,7 @@ SIGNATURE_LINES = 12
 
 
 def _read_imdb(folder: Path, split: str) -> Iterator[Labelled]:
-    for row in _rows(
+    for row in read_rows(
         _split_file(folder, split, {"train": "train.jsonl.gz", "test": "test.jsonl.gz"}), ("text", "label")
     ):
         text = row["text"].replace("<br />", " ")
@@ -88,7 +88,7 @@ def _read_imdb(folder: Path, split: str) -> Iterator[Labelled]:
 
 def _read_sst(folder: Path, split: str) -> Iterator[Labelled]:
     path = _split_file(folder, split, dict.fromkeys(SPLITS, "sst_dataset.csv"))
-    rows = [row for row in _rows(path, ("text", "label", "exp_split")) if row["exp_split"] == split]
+    rows = [row for row in read_rows(path, ("text", "label", "exp_split")) if row["exp_split"] == split]
     lengths = [len(row["text"].split()) for row in rows]
     for row, length in zip(rows, lengths, strict=True):
         if SHORTEST < length < max(lengths):
@@ -99,7 +99,7 @@ SHORTEST = 5
 
 
 def _read_newsgroups(folder: Path, split: str) -> Iterator[Labelled]:
-    for row in _rows(
+    for row in read_rows(
         _split_file(folder, split, {"train": "train.jsonl.gz", "test": "test.jsonl.gz"}), ("text", "label")
     ):
         text = split_into_words(_without_numbers(strip_message(row["text"])))
@@ -111,7 +111,7 @@ def _read_agnews(folder: Path, split: str) -> Iterator[Labelled]:
     classes = {"1": "world", "3": "business"}
     classes_of_train = {"0": "world", "2": "business"}
     test = {}
-    for row in _rows(
+    for row in read_rows(
         _split_file(folder, split, dict.fromkeys(("train", "test"), "test.csv")), (), ("class", "title", "text")
     ):
         test[split_into_words(_without_numbers(row["text"]))] = classes.get(row["class"])
@@ -120,7 +120,7 @@ def _read_agnews(folder: Path, split: str) -> Iterator[Labelled]:
         return
     seen = set(test)
     for name in ("train_a.csv", "train_b.csv"):
-        for row in _rows(folder / name, (), ("class", "text")):
+        for row in read_rows(folder / name, (), ("class", "text")):
             text = split_into_words(_without_numbers(row["text"]))
             label = classes_of_train.get(row["class"])
             if label and text not in seen:
@@ -130,7 +130,7 @@ def _read_agnews(folder: Path, split: str) -> Iterator[Labelled]:
 
 def _read_yelp(folder: Path, split: str) -> Iterator[Labelled]:
     path = _split_file(folder, split, {"train": "dev.csv.gz", "test": "test.csv.gz"})
-    for row in _rows(path, ("text", "label2")):
+    for row in read_rows(path, ("text", "label2")):
         try:
             stars = float(row["label2"].rpartition(":")[2])
         except ValueError:
@@ -175,7 +175,7 @@ def _split_file(folder: Path, split: str, files: dict[str, str]) -> Path:
     return folder / files[split]
 
 
-def _rows(path: Path, needed: tuple[str, ...], names: tuple[str, ...] | None = None) -> Iterator[dict[str, str]]:
+def read_rows(path: Path, needed: tuple[str, ...], names: tuple[str, ...] | None = None) -> Iterator[dict[str, str]]:
     """Yield the rows of a file of JSON lines or comma-separated values as texts by name.
 
     `names` are the columns of a file that does not name them itself.

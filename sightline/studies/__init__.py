@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 STUDIES = {
     "calibration": "sightline.studies.calibration.study",
     "learning": "sightline.studies.learning.study",
+    "norms": "sightline.studies.norms.study",
     "sparsity": "sightline.studies.sparsity.study",
 }
 """The module of each study, which is loaded when it is asked for."""

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,19 +57,21 @@ def run_study(
     data: str | Path | None = None,
     output: str | Path | None = None,
     only: str = "",
+    changes: Mapping[str, Any] | None = None,
     quiet: bool = False,
 ) -> StudyResult:
     """Run a study, or go on with one that was stopped, and write its report.
 
     `data` is the folder of real corpora, by default the usual one where it exists. The output is by default
     `runs/NAME-PRESET`. `only` runs the steps whose names begin so, so that several processes can share out a study
-    in one folder; whichever finishes the last step writes the report.
+    in one folder; whichever finishes the last step writes the report. `changes` are settings that differ from the
+    preset's, such as the models to measure.
     """
     if isinstance(study, str):
         study = find_study(study)
     if preset not in study.presets:
         raise unknown_name("preset", preset, study.presets)
-    settings = study.presets[preset]
+    settings = _changed(study, study.presets[preset], changes or {})
     folder = Path("runs") / f"{study.name}-{preset}" if output is None else Path(output)
     found = _find_data(data)
     steps = study.steps(settings, found)
@@ -87,6 +89,15 @@ def run_study(
     write_text(folder / "study.md", render_report_markdown(document))
     write_text(folder / "study.html", render_report_page(document))
     return StudyResult(folder, document)
+
+
+def _changed(study: Study, settings: Any, changes: Mapping[str, Any]) -> Any:
+    """Change some settings of a preset; a study need not have them."""
+    known = [field.name for field in dataclasses.fields(settings)]
+    for name in changes:
+        if name not in known:
+            raise InputError(f"The study {study.name} has no setting {name!r}: leave --{name} out.")
+    return dataclasses.replace(settings, **changes)
 
 
 def _find_data(data: str | Path | None) -> Path | None:

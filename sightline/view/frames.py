@@ -4,27 +4,26 @@
      "frames": [{"name": "50", "tables": [{"title": "attention", "rows": ["..."], "columns": ["..."],
                                            "values": [[0.1, ...], ...]}, ...]}, ...]}
 
-Within a table, colours go from 0 to the greatest value of that table over all frames in which it stands.
+Within a table, colours go from 0 to the greatest value of that table over all frames in which it stands. A table may
+name cells that get a frame of their own: `"framed": [[row, column], ...]`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 CELL, LETTER, GAP, HEADING = 20, 6.4, 26, 18
+WIDEST = 900
+FRAME = "#d55e00"
 
 
 def draw_frames(plot: Mapping[str, Any]) -> str:
     """Draw all frames, of which the style sheet shows the chosen one."""
     name = "f" + hashlib.blake2b(repr(plot["title"]).encode(), digest_size=4).hexdigest()
-    greatest: dict[str, float] = {}
-    for frame in plot["frames"]:
-        for table in frame["tables"]:
-            top = max((value for row in table["values"] for value in row), default=0.0)
-            greatest[table["title"]] = max(top, greatest.get(table["title"], 0.0))
+    greatest = greatest_values(table for frame in plot["frames"] for table in frame["tables"])
     buttons, pictures, rules = [], [], []
     for number, frame in enumerate(plot["frames"]):
         chosen = " checked" if number == len(plot["frames"]) - 1 else ""
@@ -32,7 +31,7 @@ def draw_frames(plot: Mapping[str, Any]) -> str:
             f'<input type="radio" name="{name}" id="{name}-{number}"{chosen}>'
             f'<label for="{name}-{number}">{escape(frame["name"])}</label>'
         )
-        pictures.append(f'<div class="frame">{_draw_tables(frame, greatest)}</div>')
+        pictures.append(f'<div class="frame">{draw_tables(frame["tables"], greatest)}</div>')
         rules.append(
             f"#{name}-{number}:checked~.frames>.frame:nth-child({number + 1}){{display:block}}"
             f"#{name}-{number}:checked+label{{background:#0072b2;color:#fff}}"
@@ -50,20 +49,33 @@ def draw_frames(plot: Mapping[str, Any]) -> str:
     )
 
 
-def _draw_tables(frame: Mapping[str, Any], greatest: Mapping[str, float]) -> str:
-    """Draw the tables of a frame beside one another."""
+def greatest_values(tables: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Find the greatest value of the tables of each title."""
+    greatest: dict[str, float] = {}
+    for table in tables:
+        top = float(max((value for row in table["values"] for value in row), default=0))
+        greatest[table["title"]] = max(top, greatest.get(table["title"], 0.0))
+    return greatest
+
+
+def draw_tables(tables: Sequence[Mapping[str, Any]], greatest: Mapping[str, float], label: str = "") -> str:
+    """Draw tables next to one another, in several rows where one would be too wide."""
     parts: list[str] = []
-    left, height = 0.0, 0.0
-    for table in frame["tables"]:
+    left, upper, height, widest = 0.0, 0.0, 0.0, 0.0
+    for table in tables:
         margin = LETTER * max(map(len, table["rows"]), default=0) + 8
-        top = HEADING + LETTER * max(map(len, table["columns"]), default=0) + 8
-        title = f'<text x="{left:.0f}" y="12" fill="#5c6570">{escape(table["title"])}</text>'
+        width = margin + CELL * len(table["columns"]) + GAP
+        if left > 0 and left + width > WIDEST:
+            left, upper = 0.0, height + GAP
+        top = upper + HEADING + LETTER * max(map(len, table["columns"]), default=0) + 8
+        title = f'<text x="{left:.0f}" y="{upper + 12:.0f}" fill="#5c6570">{escape(table["title"])}</text>'
         parts += [title, *_cells(table, left + margin, top, greatest[table["title"]])]
-        left += margin + CELL * len(table["columns"]) + GAP
-        height = max(height, top + CELL * len(table["rows"]) + 4)
+        left += width
+        widest, height = max(widest, left), max(height, top + CELL * len(table["rows"]) + 4)
+    named = f'role="img" aria-label="{escape(label, quote=True)}" ' if label else ""
     return (
-        f'<svg class="plot" width="{left:.0f}" height="{height:.0f}" viewBox="0 0 {left:.0f} {height:.0f}" '
-        f'font-family="sans-serif" font-size="11">{"".join(parts)}</svg>'
+        f'<svg {named}class="plot" width="{widest:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {widest:.0f} {height:.0f}" font-family="sans-serif" font-size="11">{"".join(parts)}</svg>'
     )
 
 
@@ -71,12 +83,14 @@ def _cells(table: Mapping[str, Any], left: float, top: float, greatest: float) -
     for number, name in enumerate(table["columns"]):
         x = left + CELL * (number + 0.65)
         yield f'<text transform="translate({x:.0f} {top - 5:.0f}) rotate(-90)" fill="#1c2024">{escape(name)}</text>'
+    framed = {(row, column) for row, column in table.get("framed", ())}
     for row, (name, values) in enumerate(zip(table["rows"], table["values"], strict=True)):
         y = top + CELL * row
         yield f'<text x="{left - 5:.0f}" y="{y + 14:.0f}" text-anchor="end" fill="#1c2024">{escape(name)}</text>'
         for column, value in enumerate(values):
             share = value / greatest if greatest > 0 else 0.0
+            frame = f'stroke="{FRAME}" stroke-width="2" ' if (row, column) in framed else ""
             yield (
-                f'<rect x="{left + CELL * column:.0f}" y="{y:.0f}" width="{CELL - 1}" height="{CELL - 1}" '
+                f'<rect x="{left + CELL * column:.0f}" y="{y:.0f}" width="{CELL - 1}" height="{CELL - 1}" {frame}'
                 f'fill="#0072b2" fill-opacity="{0.04 + 0.96 * share:.2f}"><title>{value:.3g}</title></rect>'
             )

@@ -10,6 +10,8 @@ plain numbers), a `y` of None is a gap; `scale`, `ticks`, `range`, `low`, `high`
 
     {"kind": "points", ...}   the same, as dots
     {"kind": "bars", "groups": ["...", ...], "y": {...}, "series": [{"name": "...", "y": [...], "low": [...], ...}]}
+    {"kind": "heat_map", "tables": [{"title": "...", "rows": [...], "columns": [...], "values": [[...], ...],
+                                     "framed": [[row, column], ...]}, ...]}   tables as heat maps, next to one another
     {"kind": "frames", ...}   heat maps of which one is chosen: see `sightline.view.frames`
 
 A label with line breaks is written in several lines.
@@ -25,7 +27,7 @@ from html import escape
 from typing import Any
 
 from sightline.errors import unknown_name
-from sightline.view.frames import draw_frames
+from sightline.view.frames import draw_frames, draw_tables, greatest_values
 
 INK, FAINT, GRID = "#1c2024", "#5c6570", "#e3e7eb"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6a727c", "#8c6d00")
@@ -43,8 +45,10 @@ def draw_plot(plot: Mapping[str, Any]) -> str:
     """Draw a chart, given as a plain dictionary, as an SVG element; frames as several, with what chooses one."""
     if plot["kind"] == "frames":
         return draw_frames(plot)
+    if plot["kind"] == "heat_map":
+        return _draw_heat_map(plot)
     if plot["kind"] not in KINDS:
-        raise unknown_name("kind of plot", plot["kind"], [*KINDS, "frames"])
+        raise unknown_name("kind of plot", plot["kind"], [*KINDS, "heat_map", "frames"])
     series, x, y, marks = KINDS[plot["kind"]](plot)
     legend = list(_legend([one["name"] for one in series]))
     height = TOP + HEIGHT + BOTTOM + LEGEND_LINE * (1 + max((row for row, _ in legend), default=-1))
@@ -163,6 +167,12 @@ def _draw_bars(plot: Mapping[str, Any]) -> Drawn:
             )
         marks += _whiskers(one, x, y, number, INK)
     return series, x, y, marks
+
+
+def _draw_heat_map(plot: Mapping[str, Any]) -> str:
+    tables = plot["tables"]
+    title = f"<p><strong>{escape(plot['title'])}</strong></p>"
+    return title + draw_tables(tables, greatest_values(tables), label=plot["title"])
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any]], Drawn]] = {

@@ -81,3 +81,30 @@ def test_any_values_make_a_picture(points: list[tuple[float, float | None]], kin
     svg = draw_plot(_plot(kind, y={"label": "y"}, series=series))
     assert "nan" not in svg
     ET.fromstring(svg)
+
+
+def test_heat_maps_colour_and_frame_cells() -> None:
+    table = {"title": "<weights>", "rows": ["a", "b"], "columns": ["x", "y", "z"], "values": [[0, 1, 2], [4, 3, 1]]}
+    plot = {"kind": "heat_map", "title": "A & B", "tables": [table | {"framed": [[1, 2]]}, table | {"title": "other"}]}
+    drawn = draw_plot(plot)
+    assert "<strong>A &amp; B</strong>" in drawn
+    svg = ET.fromstring(drawn[drawn.index("<svg") :])
+    assert svg.get("aria-label") == "A & B"
+    cells = list(svg.iter("rect"))
+    assert len(cells) == 12
+    shades = [float(cell.get("fill-opacity", 0)) for cell in cells[:6]]
+    assert shades == pytest.approx([0.04 + 0.96 * value / 4 for value in (0, 1, 2, 4, 3, 1)], abs=0.006)
+    assert [cell.get("stroke") is not None for cell in cells] == [False] * 5 + [True] + [False] * 6
+    assert {"<weights>", "other", "a", "x"} <= {"".join(text.itertext()) for text in svg.iter("text")}
+
+
+def test_heat_maps_that_do_not_fit_next_to_one_another_stand_below() -> None:
+    columns = [str(number) for number in range(30)]
+    table = {"title": "t", "rows": ["a"], "columns": columns, "values": [[1.0] * 30]}
+    drawn = draw_plot({"kind": "heat_map", "title": "T", "tables": [table, table | {"title": "u"}]})
+    svg = ET.fromstring(drawn[drawn.index("<svg") :])
+    places = [(float(cell.get("x", 0)), float(cell.get("y", 0))) for cell in svg.iter("rect")]
+    assert places[0][0] == places[30][0]
+    assert places[0][1] + 20 < places[30][1]
+    assert float(svg.get("width", 0)) <= 900
+    assert max(y for _, y in places) + 20 <= float(svg.get("height", 0))

@@ -1,0 +1,1 @@
+"""The study of vector norms (Kobayashi et al. 2020)."""
