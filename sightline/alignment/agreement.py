@@ -5,10 +5,11 @@ of the two: a rare word that one direction links to everything it cannot explain
 counts, since the other direction has better explanations. What a word's own fertility would say is said by the words
 of the other side. NULL and the jumps are counted by each direction for itself.
 
-The translation probabilities start from a few rounds of IBM Model 1 and of the diagonal model, and have a sparse
-Dirichlet prior, as those of the diagonal model. The text is gone through in slabs, so that only the posteriors of one
-slab are held. Source words are divided among the threads, and so are sentences, whose jumps are counted by blocks of
-sentences that do not depend on the number of threads: results are the same to the last bit on any number of cores.
+The translation probabilities start from a few rounds of IBM Model 1 (from the diagonal model, alignments were no
+better), and have a sparse Dirichlet prior, as those of the diagonal model. The text is gone through in slabs, so that
+only the posteriors of one slab are held. Source words are divided among the threads, and so are sentences, whose jumps
+are counted by blocks of sentences that do not depend on the number of threads: results are the same to the last bit on
+any number of cores.
 """
 
 from __future__ import annotations
@@ -27,18 +28,11 @@ from sightline.alignment.expectation import estimate
 from sightline.alignment.forward_backward import JUMPS, REACH, forward_backward
 from sightline.alignment.hmm import HmmAligner
 from sightline.alignment.one_way import UNSEEN
-from sightline.alignment.position_model import (
-    DIAGONAL_ALPHA,
-    DIAGONAL_NULL,
-    INITIAL_TENSION,
-    Table,
-    build_table,
-    fit_table,
-)
+from sightline.alignment.position_model import DIAGONAL_ALPHA, Table, build_table, fit_table
 from sightline.compilation import njit
 
 NULL_PRIOR = 0.1
-IBM1_ROUNDS, DIAGONAL_ROUNDS = 2, 3
+IBM1_ROUNDS, ROUNDS = 4, 3
 CELLS_IN_SLAB = 8_000_000
 BLOCKS = 64
 
@@ -59,8 +53,6 @@ class _Direction:
         self.bitext, self.settings = bitext, settings
         self.table: Table = build_table(bitext)
         fit_table(bitext, self.table, IBM1_ROUNDS, 0.0, None, 0.0)
-        prior = INITIAL_TENSION, DIAGONAL_NULL, DIAGONAL_ALPHA
-        fit_table(bitext, self.table, DIAGONAL_ROUNDS, *prior)
         distance = np.arange(-REACH, REACH + 1)
         self.jumps = _normalized(np.append(np.exp(-np.abs(distance - 1) / 2), 0.0) + 1e-4)
         self.counts = np.zeros(len(self.table.targets), np.float32)
@@ -123,7 +115,7 @@ class _Slab:
 
 
 def train_hmm(
-    bitext: Bitext, iterations: int = 5, settings: HmmSettings | None = None
+    bitext: Bitext, iterations: int = ROUNDS, settings: HmmSettings | None = None
 ) -> tuple[HmmAligner, HmmAligner]:
     """Train a model for each direction.
 

@@ -24,7 +24,7 @@ def align_files(
     *,
     aligner: str | None = None,
     rule: str | None = None,
-    iterations: int = 5,
+    iterations: int | None = None,
     save: Path | None = None,
     load: Path | None = None,
 ) -> Iterator[Alignments]:

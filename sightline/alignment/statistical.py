@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float64
 
-from sightline.alignment.agreement import train_hmm
+from sightline.alignment.agreement import ROUNDS, train_hmm
 from sightline.alignment.bitext import Bitext, LeftOut, Words
 from sightline.alignment.columns import Alignments, each_alignment
 from sightline.alignment.lexicon import number_words
@@ -99,22 +99,8 @@ class TwoWayAligner:
         return rate_links(join_columns(*links, rule), joined)
 
 
-def train_both_ways(
-    train: Callable[[Bitext, int], StatisticalAligner],
-) -> Callable[[Bitext, int], TwoWayAligner]:
-    """Return what trains a model for each direction, independently."""
-    return lambda bitext, iterations: TwoWayAligner(train(bitext, iterations), train(bitext.flipped(), iterations))
-
-
-ALIGNERS: dict[str, Callable[[Bitext, int], TwoWayAligner]] = {
-    "ibm1": train_both_ways(train_ibm1),
-    "diagonal": train_both_ways(train_diagonal),
-    "hmm": lambda bitext, iterations: TwoWayAligner(*train_hmm(bitext, iterations)),
-}
-
-
-def train_aligner(bitext: Bitext, model: str = "diagonal", iterations: int = 5) -> TwoWayAligner:
-    """Train a model in both directions.
+def train_aligner(bitext: Bitext, model: str = "diagonal", iterations: int | None = None) -> TwoWayAligner:
+    """Train a model in both directions; unless `iterations` says otherwise, for as many rounds as suit it.
 
     >>> from sightline.alignment.bitext import build_bitext
     >>> pairs = [(["the", "house"], ["la", "maison"]), (["the", "door"], ["la", "porte"])]
@@ -123,7 +109,26 @@ def train_aligner(bitext: Bitext, model: str = "diagonal", iterations: int = 5) 
     """
     if model not in ALIGNERS:
         raise unknown_name("statistical aligner", model, ALIGNERS)
-    return ALIGNERS[model](bitext, iterations)
+    return ALIGNERS[model](bitext, *(() if iterations is None else (iterations,)))
+
+
+def _train_ibm1(bitext: Bitext, *iterations: int) -> TwoWayAligner:
+    return TwoWayAligner(train_ibm1(bitext, *iterations), train_ibm1(bitext.flipped(), *iterations))
+
+
+def _train_diagonal(bitext: Bitext, *iterations: int) -> TwoWayAligner:
+    return TwoWayAligner(train_diagonal(bitext, *iterations), train_diagonal(bitext.flipped(), *iterations))
+
+
+def _train_hmm(bitext: Bitext, iterations: int = ROUNDS) -> TwoWayAligner:
+    return TwoWayAligner(*train_hmm(bitext, iterations))
+
+
+ALIGNERS: dict[str, Callable[..., TwoWayAligner]] = {
+    "ibm1": _train_ibm1,
+    "diagonal": _train_diagonal,
+    "hmm": _train_hmm,
+}
 
 
 def _put_back(alignments: Alignments, begin: int, left_out: Sequence[LeftOut], last: bool) -> Alignments:
