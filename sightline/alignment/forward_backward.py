@@ -1,8 +1,8 @@
 """Forward-backward over one sentence pair, for hidden Markov models of word alignment.
 
 The words y_1 ... y_m are emitted in order, each by a word x_i or by NULL. The state remembers the position of the last
-word that emitted (0 before the first one does), so that a word from NULL does not interrupt the path (Och and Ney 2003,
-section 2.1.2, where each position has its own NULL). From a memory of k:
+word that emitted (0 before the first one does), so that a word from NULL does not interrupt the path (Och and Ney
+2003, where each position has its own NULL). From a memory of k:
 
     y_j comes from x_i     with the weight (1 - p0) c(i - k) t(y_j | x_i), and i is remembered
     y_j comes from NULL    with the weight p0 t(y_j | NULL), and k is still remembered
