@@ -8,6 +8,7 @@ import torch
 import zoo
 
 import sightline
+from sightline.attend.watch import watch
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 
@@ -32,7 +33,11 @@ def test_attention_is_the_models_own(name: str) -> None:
     model.module.double()
     why = sightline.explain(model, (FIRST, SECOND), method="attention", kind="encoder", head="all")
     theirs = own_attention(model, FIRST, SECOND)
-    np.testing.assert_allclose(why.scores, theirs, atol=1e-6)
+    np.testing.assert_allclose(why.scores, theirs, atol=1e-6)  # an attribution is float32
+    with torch.no_grad(), watch(model.module) as seen:
+        model.run(model.batch([model.encode((FIRST, SECOND), None)]))
+    ours = np.stack([layer.seen_by(seen).weights[0].numpy() for layer in model.layers("encoder")])
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
     if name == "bert-classifier":  # the segment ids matter, so that their absence would be noticed
         one_segment = own_attention(model, f"{FIRST} [SEP] {SECOND}")
         assert one_segment.shape == theirs.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from sightline.studies.norms.ranks import RankCorrelation
 from sightline.studies.norms.results import dispersion_table
 from sightline.studies.norms.settings import QUICK
 from sightline.studies.norms.study import STUDY
-from sightline.studies.norms.translation import Pairs, find_models, measure_model
+from sightline.studies.norms.translation import Pairs, find_models, load_translator, measure_model
 from sightline.studies.running import run_study
 
 # Ranks
@@ -274,6 +275,14 @@ def test_frequency_correlates_tokens_that_have_a_rank() -> None:
     assert found["tokens"] == len(rows) == 11
     assert found["weights"] == pytest.approx(scipy.stats.spearmanr(rank, weights).statistic)
     assert found["lengths"] == pytest.approx(scipy.stats.spearmanr(rank, lengths).statistic)
+    for name, field in (("weights", "received"), ("lengths", "lengths")):
+        for layer in range(2):
+            values = []
+            for one in observed:
+                of_layer = getattr(one, field)[layer]
+                values += [of_layer[:, j].mean() for j, token in enumerate(one.ids) if ranks[token] != UNRANKED]
+            expected = scipy.stats.spearmanr(rank, values).statistic
+            assert found["by layer"][name][layer] == pytest.approx(expected)
     assert len(found["drawn"]) == 4
     for drawn in found["drawn"]:
         assert any(drawn == pytest.approx(list(row)) for row in rows)
@@ -374,6 +383,27 @@ def test_models_of_a_folder(tmp_path: Path) -> None:
     assert find_models(tmp_path / "seed-1") == {"seed-1": tmp_path / "seed-1"}
 
 
+def test_models_are_given_and_measured_on_the_gold_standard(tmp_path: Path) -> None:
+    zoo.model("bert-classifier").save(tmp_path / "bert")
+    with pytest.raises(InputError, match="BertForSequenceClassification: --models names translation models"):
+        load_translator(tmp_path / "bert")
+    zoo.model("marian").save(tmp_path / "models" / "seed-1")
+    data = tmp_path / "data"
+    (data / "rwth-de-en").mkdir(parents=True)
+    (data / "rwth-de-en" / "test.de").write_text("\n".join(zoo.SOURCES[:2]) + "\n")
+    (data / "rwth-de-en" / "test.en").write_text("\n".join(zoo.TARGETS[:2]) + "\n")
+    (data / "rwth-de-en" / "test.gold").write_text("1-1 2p2\n1-1 3-2\n")
+    options: dict[str, Any] = {"output": tmp_path / "out", "quiet": True}
+    changes = {"models": str(tmp_path / "models")}
+    result = run_study("norms", "standard", data=data, only="translate seed-1", changes=changes, **options)
+    assert result.missing == ["encoder", "aligners"]
+    kept = json.loads((tmp_path / "out" / "steps" / "translate-seed-1.json").read_text())["data"]
+    gold = [Alignment([(0, 0)], possible=[(1, 1)]), Alignment([(0, 0), (2, 1)])]
+    expected = measure_model(zoo.model("marian"), Pairs(zoo.SOURCES[:2], zoo.TARGETS[:2], gold))
+    assert kept["by layer"] == expected["by layer"]
+    assert kept["pairs"] == 2
+
+
 # Claims and tables
 
 
@@ -382,6 +412,7 @@ def made_up_results() -> dict[str, Any]:
     cv = [[0.37, 0.12], [0.2, 0.25]]
     rho = {"[CLS]": -0.34, "[SEP]": -0.69, "comma & period": -0.25, "others": -0.06}
     shares = {"[CLS]": (0.2, 0.01), "[SEP]": (0.4, 0.02), "comma & period": (0.1, 0.03), "others": (0.3, 0.94)}
+    by_layer = {"weights": [0.1, 0.2], "lengths": [0.3, 0.9]}
     encoder = {
         "dispersion": {
             "mean": [[4.0, 3.0], [2.0, 6.0]],
@@ -412,8 +443,14 @@ def made_up_results() -> dict[str, Any]:
         },
         "scatter": {name: [[0.1, 1.0]] for name in rho},
         "frequency": {
-            "vocabulary id": {"tokens": 9, "weights": -0.08, "lengths": 0.75, "drawn": [[5, 0.1, 1.0]]},
-            "count": {"tokens": 9, "weights": -0.07, "lengths": 0.74, "drawn": [[5, 0.1, 1.0]]},
+            "vocabulary id": {
+                "tokens": 9,
+                "weights": -0.08,
+                "lengths": 0.75,
+                "by layer": by_layer,
+                "drawn": [[5, 0.1, 1.0]],
+            },
+            "count": {"tokens": 9, "weights": -0.07, "lengths": 0.74, "by layer": by_layer, "drawn": [[5, 0.1, 1.0]]},
         },
         "singular values": [{"head": 1, "values": [3.0, 1.0], "ratios": [3.0, 1.9]}] * 2,
     }
@@ -492,7 +529,7 @@ def test_translation_is_not_measured_without_models() -> None:
     assert {name for name, holds in found.items() if holds is None} == {
         *("alignment", "alignment-mean", "readings", "highest-norm", "aligner")
     }
-    assert len(STUDY.plots(results | {"translate none": None})) == 12
+    assert len(STUDY.plots(results | {"translate none": None})) == 13
 
 
 def test_tables_have_our_figures_where_the_papers_stand() -> None:
@@ -542,7 +579,7 @@ def test_runs_on_a_tiny_encoder_and_a_generated_language(tmp_path: Path) -> None
     result = run_study(study, "quick", changes=changes, **options)
     found = {claim["id"]: claim["verdict"] for claim in result.claims}
     assert {name for name, verdict in found.items() if verdict == "not measured"} == {"aligner"}
-    assert len(result.document["plots"]) == 15
+    assert len(result.document["plots"]) == 16
     assert "stroke-width" in (tmp_path / "out" / "study.html").read_text()
 
 

@@ -156,18 +156,24 @@ def rank_tokens(
 def correlate_frequency(
     observed: Sequence[Observed], ranks: Int[np.ndarray, " vocabulary"], settings: Settings
 ) -> dict[str, Any]:
-    """Correlate the rank of every token with alpha and || f(x) ||, both as means over all heads (figure 6)."""
+    """Correlate the rank of every token with alpha and || f(x) ||, both as means over all heads (figure 6).
+
+    The paper leaves single layers to future work; `by layer` has them.
+    """
     ids = np.concatenate([one.ids for one in observed])
     known = ranks[ids] != UNRANKED
-    weights, lengths = (
-        np.concatenate([getattr(one, name).mean((0, 1)) for one in observed])[known] for name in ("received", "lengths")
-    )
     rank = ranks[ids][known]
+    by_layer = {  # the mean over a layer's heads: (layer, token)
+        name: np.concatenate([getattr(one, field).mean(1) for one in observed], axis=-1)[:, known]
+        for name, field in (("weights", "received"), ("lengths", "lengths"))
+    }
+    weights, lengths = (values.mean(0) for values in by_layer.values())
     chosen = np.random.default_rng(settings.seed).permutation(len(rank))[: settings.plotted]
     return {
         "tokens": len(rank),
         "weights": float(spearman(rank, weights)),
         "lengths": float(spearman(rank, lengths)),
+        "by layer": {name: [float(spearman(rank, layer)) for layer in values] for name, values in by_layer.items()},
         "drawn": [[int(rank[i]), float(weights[i]), float(lengths[i])] for i in chosen],
     }
 

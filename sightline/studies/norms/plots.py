@@ -23,6 +23,7 @@ def draw_plots(results: Results) -> list[dict[str, Any]]:
         _heads(encoder, "[SEP]", "figure 4"),
         _scatter(encoder),
         *_frequency(encoder),
+        _frequency_by_layer(encoder),
         _singular_values(encoder),
         _heads(encoder, "[CLS]", "figure 10"),
         _heads(encoder, "comma & period", "figure 11"),
@@ -98,6 +99,22 @@ def _frequency(encoder: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 ],
                 "note": f"Means over all heads; some of {found['tokens']:,} tokens, drawn by chance.",
             }
+
+
+def _frequency_by_layer(encoder: dict[str, Any]) -> dict[str, Any]:
+    series = [
+        {"name": f"{label}, by {name}", "x": list(range(1, len(values) + 1)), "y": values}
+        for name, found in encoder["frequency"].items()
+        for label, values in zip((ALPHA, LENGTH), found["by layer"].values(), strict=True)
+    ]
+    return {
+        "kind": "lines",
+        "title": "Rank correlation with the rank by frequency, layer by layer",
+        "x": {"label": "layer", "ticks": _numbered(len(series[0]["x"]))},
+        "y": {"label": "Spearman's rho"},
+        "series": series,
+        "note": "Means over the heads of a layer; the paper has means over all heads only.",
+    }
 
 
 def _singular_values(encoder: dict[str, Any]) -> dict[str, Any]:

@@ -98,15 +98,15 @@ def _score_aligners(work: Work, data: Path | None) -> dict[str, float] | None:
 
 
 def _measure_given(work: Work, folder: Path, data: Path) -> dict[str, Any]:
-    return measure_model(_to_english(load(folder)), read_gold_pairs(data))
+    return measure_model(load_translator(folder), read_gold_pairs(data))
 
 
-def _to_english(model: LoadedModel) -> LoadedModel:
-    """Turn a model that translates both ways to the direction of the gold standard."""
+def load_translator(folder: Path) -> LoadedModel:
+    """Load a translation model; one that translates both ways, in the direction of the gold standard."""
+    model = load(folder)
     if model.task != "translate":
-        raise InputError(f"{type(model.module).__name__} does not translate: --models names translation models.")
-    turned = model.other_way is not None and model.prompt.target_lang != "en"
-    return model.other_way if turned and model.other_way is not None else model
+        raise InputError(f"{folder} holds a {type(model.module).__name__}: --models names translation models.")
+    return model if model.other_way is None else load(folder, source_lang="de", target_lang="en")
 
 
 def read_gold_pairs(data: Path) -> Pairs:
