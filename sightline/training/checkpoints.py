@@ -35,6 +35,10 @@ SUMS = "SHA256SUMS"
 DAMAGED = "damaged-"
 
 
+ADDED = ("harm", "formed")
+"""What a position lacks in checkpoints of earlier versions."""
+
+
 @dataclass(frozen=True)
 class Position:
     """How far a run is."""
@@ -151,7 +155,8 @@ class Checkpoints:
     def position(self, step: int) -> Position:
         """Read how far a checkpoint is."""
         fields = get_type_hints(Position)
-        stored = read_json(self.path(step) / POSITION, fields, "Remove this checkpoint.")
+        needed = {name: wanted for name, wanted in fields.items() if name not in ADDED}
+        stored = read_json(self.path(step) / POSITION, needed, "Remove this checkpoint.")
         if stored["step"] != step or not stored.keys() <= fields.keys():
             raise InputError(f"{self.path(step) / POSITION} is not that of step {step}. Remove this checkpoint.")
         return Position(**stored)

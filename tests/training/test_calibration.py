@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from contextlib import nullcontext
@@ -24,7 +25,7 @@ from sightline.models.transformer import TransformerSettings, build_transformer
 from sightline.training import loop, train
 from sightline.training.batches import IGNORED
 from sightline.training.calibration import FORMED, CalibratedObjective
-from sightline.training.checkpoints import Checkpoints
+from sightline.training.checkpoints import Checkpoints, Position
 from sightline.training.dead_masks import MaskWatch
 from sightline.training.loop import clip_gradients, compute_gradients
 from sightline.training.recipe import read_recipe
@@ -303,6 +304,16 @@ def test_averaged_weights_have_the_last_annealing_share(tmp_path: Path) -> None:
     torch.testing.assert_close(mean[name], (run.weights([4])[name] + run.weights([8])[name]) / 2)
     last = sightline.load(tmp_path / "checkpoints" / "step-0000008")
     assert float(last.calibration.gamma) == pytest.approx(shares[8])
+
+
+def test_a_checkpoint_from_before_harm_was_measured_is_read(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, every=1, keep=1)
+    checkpoints.path(3).mkdir(parents=True)
+    old = {
+        name: value for name, value in dataclasses.asdict(Position(step=3)).items() if name not in ("harm", "formed")
+    }
+    (checkpoints.path(3) / "position.json").write_text(json.dumps(old))
+    assert checkpoints.position(3) == Position(step=3)
 
 
 @pytest.mark.parametrize(
