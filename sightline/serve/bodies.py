@@ -10,6 +10,9 @@ Scalar = bool | int | float | str | None
 SomeText = Annotated[str, StringConstraints(pattern=r"\S")]
 Link = tuple[Annotated[int, Field(ge=0, le=100_000)], Annotated[int, Field(ge=0, le=100_000)]]
 
+WordLink = Annotated[list[int | float], Field(min_length=3, max_length=3)]
+"""A source word, a target word, and how sure their link is."""
+
 
 class Body(BaseModel):
     """A body of which every key is known."""
@@ -128,7 +131,7 @@ class TranslateAnswer(BaseModel):
     text: str
     source_words: list[str]
     target_words: list[str]
-    links: list[tuple[int, int, float]]
+    links: list[WordLink]
 
 
 class TagsAnswer(TranslateAnswer):
@@ -144,7 +147,7 @@ class AlignAnswer(BaseModel):
 class PairAnswer(BaseModel):
     source_words: list[str]
     target_words: list[str]
-    links: list[tuple[int, int, float]]
+    links: list[WordLink]
 
 
 class Choice(BaseModel):
