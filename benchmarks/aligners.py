@@ -8,6 +8,7 @@ which tells more where something else takes the cores.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -60,6 +61,8 @@ def compare_commands(pairs: Pairs) -> dict[str, float]:
                 wall[name], processor[name] = min(wall[name], elapsed), min(processor[name], used)
     return {
         "pairs": len(pairs),
+        "runs": RUNS,
+        "load average": os.getloadavg()[0],  # of an idle machine, about 1
         **{f"{name}, s": value for name, value in wall.items()},
         **{f"{name}, s of processor time": value for name, value in processor.items()},
         "eflomal / diagonal": wall["eflomal"] / wall["diagonal"],
