@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sightline.faithfulness import measure_faithfulness
     from sightline.models.loading import load
     from sightline.training import train
+    from sightline.training.adapting import adapt
     from sightline.verbs.aligning import align, explain_choice
     from sightline.verbs.calibrating import calibrate
     from sightline.verbs.comparing import compare_calibration
@@ -35,6 +36,7 @@ __all__ = [
     "InputError",
     "Tokens",
     "Translation",
+    "adapt",
     "align",
     "alternatives",
     "calibrate",
@@ -70,6 +72,7 @@ _HOME = {
     "align": "sightline.verbs.aligning",
     "explain_choice": "sightline.verbs.aligning",
     "train": "sightline.training",
+    "adapt": "sightline.training.adapting",
     "translate": "sightline.verbs.translating",
     "Translation": "sightline.verbs.translating",
     "translate_markup": "sightline.verbs.translating",

@@ -25,9 +25,9 @@ from sacrebleu.metrics import BLEU, CHRF
 import sightline
 from sightline.data.gold import REGISTERS, read_gold
 from sightline.errors import InputError
-from sightline.models.adapter import attach_saved_calibration, save_calibration
 from sightline.models.box import BOX_MODEL, CALIBRATED_MODEL, box_folder
 from sightline.models.loaded import LoadedModel
+from sightline.models.saved_calibration import attach_saved_calibration, save_calibration
 from sightline.provenance import commit
 from sightline.scores import Score
 from sightline.training.augmentation import MOST_JOINED

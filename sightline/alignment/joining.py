@@ -6,6 +6,7 @@ which see links alone, cannot know that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,14 +15,20 @@ from jaxtyping import Float64
 from sightline.attribution import Attribution
 
 
-def join_scores(forward: Attribution, backward: Attribution) -> tuple[Attribution, Attribution]:
-    """Give each direction the scores of both, word by word: the geometric mean of their shares.
+def join_scores(forward: Sequence[Attribution], backward: Sequence[Attribution]) -> tuple[Attribution, Attribution]:
+    """Give each direction the scores of all readings, word by word: the geometric mean of their shares.
 
+    Rows of `forward` are target words, rows of `backward` source words; there may be several of each. With one of each,
     j_ts = sqrt(f_ts b_st), where f and b are clamped at zero and rows sum to 1, special positions included.
     """
-    ahead, back = _shares_of_words(forward), _shares_of_words(backward)
-    joint = np.sqrt(_by_word(ahead) * _by_word(back).T)  # (target word, source word)
-    return _with_scores(ahead, joint), _with_scores(back, joint.T)
+    ahead, back = ([_shares_of_words(reading) for reading in readings] for readings in (forward, backward))
+    joint = geometric_mean([_by_word(words) for words in ahead] + [_by_word(words).T for words in back])
+    return _with_scores(ahead[0], joint), _with_scores(back[0], joint.T)
+
+
+def geometric_mean(shares: Sequence[Float64[np.ndarray, "*axes"]]) -> Float64[np.ndarray, "*axes"]:
+    """Average the logarithms of shares; one of 0 makes it 0."""
+    return np.prod(shares, axis=0) ** (1 / len(shares))
 
 
 def _shares_of_words(attribution: Attribution) -> Attribution:

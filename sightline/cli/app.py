@@ -16,6 +16,7 @@ COMMANDS = (
     "translate",
     "tags",
     "train",
+    "adapt",
     "faithfulness",
     "study",
     "serve",

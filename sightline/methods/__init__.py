@@ -11,6 +11,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
 from sightline.errors import InputError, unknown_name
+from sightline.methods.adapter import AdapterSettings, adapter
 from sightline.methods.attention import AttentionSettings, attention
 from sightline.methods.erasure import ErasureSettings, HiddenErasureSettings, erasure, hidden_erasure
 from sightline.methods.flow import AltiSettings, RolloutSettings, alti, rollout
@@ -73,6 +74,7 @@ METHODS: dict[str, Method] = {
     "lexical_probe": Method(lexical_probe, LexicalProbeSettings()),
     "best_attention": Method(best_attention, BestAttentionSettings()),
     "perturbation_mask": Method(perturbation_mask, PerturbationMaskSettings()),
+    "adapter": Method(adapter, AdapterSettings()),
 }
 
 

@@ -7,30 +7,32 @@ embeddings be changed, names its attention layers by kind, and generates.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.utils import ModelOutput
 
+from sightline.attend.alignment import AlignmentAdapter
 from sightline.attend.calibration import NAME as CALIBRATION
 from sightline.attend.calibration import Calibration
 from sightline.attribution import Tokens
 from sightline.errors import InputError
 from sightline.files import writing_into
 from sightline.forking import begin_threads
-from sightline.models.adapter import save_calibration
 from sightline.models.directions import languages_both_ways, other_direction
 from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
 from sightline.models.evaluating import evaluating
 from sightline.models.examples import Batch, Example, build_batch
 from sightline.models.inspection import KINDS, AttentionLayer, find_attention
+from sightline.models.saved_adapter import save_adapters
+from sightline.models.saved_calibration import save_calibration
 from sightline.models.texts import TEXTS, GapTexts, Prompt, Task
 from sightline.text.languages import LanguageGuess
 from sightline.text.words import Source, Text, decode, split_segments, split_words
@@ -49,6 +51,13 @@ class EncoderOutput:
         """Take some rows of the batch, perhaps more than once."""
         index = torch.tensor(rows, device=self.states.device)
         return EncoderOutput(self.states[index], {name: tensor[index] for name, tensor in self.beside.items()})
+
+
+class States(NamedTuple):
+    """The states of an encoder and of its decoder, layer by layer."""
+
+    encoder: tuple[Float[Tensor, "batch source _"], ...]
+    decoder: tuple[Float[Tensor, "batch step _"], ...]
 
 
 class LoadedModel:
@@ -71,6 +80,10 @@ class LoadedModel:
         self.max_memory = max_memory
         self.guess = guess
         """How to recognise the direction that a text is to be translated in; None where it is fixed."""
+        self.adapters: dict[str, AlignmentAdapter] = {}
+        """The alignment adapters, by `direction`; both directions of one model share this table."""
+        self.load_reverse: Callable[[], LoadedModel] | None = None
+        """Loads the model of the other direction, where the folder holds one too."""
 
     def __repr__(self) -> str:
         return f"LoadedModel({type(self.module).__name__}, task={self.task!r}, device={str(self.device)!r})"
@@ -85,12 +98,17 @@ class LoadedModel:
 
     @cached_property
     def other_way(self) -> LoadedModel | None:
-        """Give the same model for the other direction, if it translates both ways."""
+        """The model for the other direction: the same one if it translates both ways, or the one in its folder."""
+        if self.load_reverse is not None:
+            other = self.load_reverse()
+            other.other_way = self
+            return other
         languages = languages_both_ways(self.tokenizer)
         if languages is None or self.task != "translate":
             return None
         prompt = other_direction(languages, self.prompt)
         other = LoadedModel(self.module, self.tokenizer, self.task, prompt, self.max_memory)
+        other.adapters = self.adapters
         other.other_way = self
         return other
 
@@ -101,6 +119,16 @@ class LoadedModel:
         guess = self.guess
         language = guess.language_of(source) if target is None else guess.source_language_of(source, target)
         return self if language in (None, self.prompt.source_lang) else self.other_way
+
+    @property
+    def direction(self) -> str:
+        """Name the direction in which the model translates, as `en-es`; where it has only one, `source-target`."""
+        return f"{self.prompt.source_lang or 'source'}-{self.prompt.target_lang or 'target'}"
+
+    @property
+    def adapter(self) -> AlignmentAdapter | None:
+        """The alignment adapter of this direction, if there is one."""
+        return self.adapters.get(self.direction)
 
     # Texts
 
@@ -248,6 +276,23 @@ class LoadedModel:
         inputs |= {name: tensor[:, :length] for name, tensor in self.source_inputs(batch).items()}
         return self.last_stack(**inputs)[0]
 
+    def states_of_all_layers(self, batch: Batch) -> States:
+        """Return the states of encoder and decoder, from the embeddings to the last layer.
+
+        Of a model that keeps only its last states (our recurrent and convolutional ones do), the embeddings and those.
+        """
+        output = self.module.base_model(**self.inputs(batch), output_hidden_states=True)
+        encoder, decoder = output.get("encoder_hidden_states"), output.get("decoder_hidden_states")
+        if encoder is None or decoder is None:
+            assert batch.decoder_ids is not None
+            embedded = {
+                side: self.embedding_sites[side].module(ids)
+                for side, ids in (("source", batch.ids), ("prefix", batch.decoder_ids))
+            }
+            encoder = (embedded["source"], output.encoder_last_hidden_state)
+            decoder = (embedded["prefix"], output.last_hidden_state)
+        return States(tuple(encoder), tuple(decoder))
+
     # Embeddings
 
     @cached_property
@@ -329,7 +374,7 @@ class LoadedModel:
             yield
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save model and tokenizer, with calibration and language guess beside them; `load(folder)` gives all back."""
+        """Save model and tokenizer, with calibration, language guess and adapters; `load(folder)` returns all of it."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         with writing_into(Path(folder), last="config.json") as staged:
             self.module.save_pretrained(staged)
@@ -338,6 +383,8 @@ class LoadedModel:
                 save_calibration(self.calibration, staged)
             if self.guess is not None:
                 self.guess.save(staged)
+            if self.adapters:
+                save_adapters(self.adapters, staged)
 
     # Answers of the model's own
 

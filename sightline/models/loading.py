@@ -15,7 +15,6 @@ from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrained
 
 import sightline.models.tokenization  # noqa: F401  (AutoTokenizer then knows our own)
 from sightline.errors import InputError
-from sightline.models.adapter import attach_saved_calibration
 from sightline.models.box import BOX_MODEL, find_in_box
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.conv import ConvForConditionalGeneration
@@ -24,6 +23,8 @@ from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration
 from sightline.models.memory import read_size
 from sightline.models.packed import has_packed, read_packed
+from sightline.models.saved_adapter import REVERSE, read_adapters
+from sightline.models.saved_calibration import attach_saved_calibration
 from sightline.models.texts import Prompt, Task
 from sightline.text.languages import FILE_NAME as GUESS_FILE
 from sightline.text.languages import LanguageGuess, read_language_guess
@@ -112,12 +113,14 @@ def load(
         tokenizer = copy.deepcopy(tokenizer)
     task = _task(module)
     prompt = _prompt(tokenizer, source_lang, target_lang, prefix, chat)
-    if isinstance(model, str | os.PathLike):
-        module.eval()
     guess = None
     if isinstance(model, str | os.PathLike) and not names_direction(source_lang, target_lang, prefix):
         guess = _language_guess(Path(model), tokenizer)
-    return LoadedModel(module, tokenizer, task, prompt, read_size(max_memory), guess)
+    loaded = LoadedModel(module, tokenizer, task, prompt, read_size(max_memory), guess)
+    if isinstance(model, str | os.PathLike):
+        module.eval()
+        _add_adapters(loaded, Path(model), dtype, max_memory)
+    return loaded
 
 
 def _language_guess(folder: Path, tokenizer: Any) -> LanguageGuess | None:
@@ -130,6 +133,14 @@ def _language_guess(folder: Path, tokenizer: Any) -> LanguageGuess | None:
             f"{' and '.join(languages or ())}: remove the file, or restore it from a copy."
         )
     return guess
+
+
+def _add_adapters(loaded: LoadedModel, folder: Path, dtype: str | torch.dtype | None, max_memory: int | str) -> None:
+    """Give a model the alignment adapters of its folder, and the model of the other direction that lies inside it."""
+    loaded.adapters.update((name, adapter.to(loaded.device)) for name, adapter in read_adapters(folder).items())
+    reverse = folder / REVERSE
+    if reverse.is_dir():
+        loaded.load_reverse = lambda: load(reverse, device=loaded.device, dtype=dtype, max_memory=max_memory)
 
 
 def _check_nothing_given(**options: Any) -> None:

@@ -26,7 +26,7 @@ from torch import Tensor
 from sightline.attend.calibration import GAMMA
 from sightline.errors import InputError
 from sightline.files import WRITING, read_json, read_lines, writing_folder
-from sightline.models.adapter import WEIGHTS as CALIBRATION
+from sightline.models.saved_calibration import WEIGHTS as CALIBRATION
 
 NAME = re.compile(r"step-(\d{7,})")
 WEIGHTS, OPTIMIZER, POSITION = "model.safetensors", "optimizer.pt", "position.json"

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, tee
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from sightline.alignment.joining import join_scores
 from sightline.alignment.links import Alignment
 from sightline.alignment.symmetrization import DEFAULT_RULE, RULES, symmetrize_all
 from sightline.attribution import Attribution
 from sightline.errors import InputError, unknown_name
+from sightline.methods.adapter import ADAPTER, BothWays, read_both_ways
 from sightline.methods.similarity import SIMILARITY, SimilaritySettings, similarity
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
@@ -64,6 +65,7 @@ def build_aligner(
     join: str = "scores",
     extraction: str | None = None,
     threshold: float | None = None,
+    use_adapter: bool = True,
     on_choice: Callable[[Choice], None] | None = None,
     **settings: Any,
 ) -> Callable[[Iterator[Pair]], Iterator[Alignment]]:
@@ -74,24 +76,27 @@ def build_aligner(
     own reverse; with reverse=False only its one direction counts. Unless a language was named when it was loaded, the
     texts of each pair decide which way it goes. Of method, layer, reading and extraction, what is not named is chosen
     by a sample of the pairs, without gold, and told to `on_choice` (see `sightline.verbs.choosing`). The method may
-    also be `similarity` or any of METHODS; the other settings are that method's.
+    also be `similarity` or any of METHODS; the other settings are that method's. A model with an alignment adapter
+    (`sightline adapt`) is read by it, unless a method is named or `use_adapter` is False.
     """
     if join not in JOINS:
         raise unknown_name("way to join directions", join, JOINS)
+    forward = load(model)
+    backward = load_reverse(forward, reverse, method)
+    if method == AUTO and use_adapter and forward.adapter is not None:
+        method = ADAPTER
     asked = Asked(method, extraction, threshold, settings)
     if asked.method == SIMILARITY or asked.extraction == "softmax":  # these read scores of either sign
         join = "links"
     rule = symmetrize or DEFAULT_RULE
     if rule not in RULES:
         raise unknown_name("symmetrisation rule", rule, RULES)
-    forward = load(model)
-    backward = _load_reverse(forward, reverse, method)
-    if symmetrize is not None and backward is None:
+    if symmetrize is not None and backward is None and method != ADAPTER:
         raise InputError(f"The rule {symmetrize!r} joins two directions: give the model of the other one as reverse.")
     return partial(_align_pairs, forward, backward, asked, join, rule, on_choice)
 
 
-def _load_reverse(forward: LoadedModel, reverse: Any, method: str) -> LoadedModel | None:
+def load_reverse(forward: LoadedModel, reverse: Any, method: str = AUTO) -> LoadedModel | None:
     """Load the model of the other direction; one that translates both ways is its own, for methods with a direction."""
     if reverse is None:
         return None if method == SIMILARITY else forward.other_way
@@ -126,28 +131,70 @@ def _align_pairs(
     choice, pairs = _choose_for(model, reverse, asked, recognise_directions(model, pairs))
     if on_choice is not None:
         on_choice(choice)
-    if reverse is None:
+    if reverse is None and choice.forward.method != ADAPTER:
         for pair, why in _explain_each(model, pairs, choice.forward):
             yield _read_links(pair, why, choice.forward)
         return
-    assert choice.backward is not None
-    forward_pairs, backward_pairs, every_pair = tee(pairs, 3)
-    forward = _explain_each(model, map(Pair.one_way, forward_pairs), choice.forward)
-    backward = _explain_each(reverse, map(Pair.other_way, backward_pairs), choice.backward)
-    one, other = tee(_link_both_ways(forward, backward, choice, join))
+    to_read, every_pair = tee(pairs)
+    one, other = tee(_link_both_ways(_read_both_ways(model, reverse, choice, to_read), choice, join))
     joined = symmetrize_all((links for links, _ in one), (links.flipped() for _, links in other), rule)
     for pair, links in zip(every_pair, joined, strict=True):
         yield links.flipped() if pair.turned else links
 
 
+class Readings(NamedTuple):
+    """What is known of a pair: attributions with rows of target words, and attributions with rows of source words."""
+
+    forward: list[Attribution]
+    backward: list[Attribution]
+
+
+def _read_both_ways(
+    model: LoadedModel, reverse: LoadedModel | None, choice: Choice, pairs: Iterator[Pair]
+) -> Iterator[tuple[Pair, Readings | None]]:
+    """Read every pair in both directions; a pair without words on a side has no reading."""
+    forward_pairs, backward_pairs, every_pair = tee(pairs, 3)
+    ahead = map(Pair.one_way, filter(_has_words, forward_pairs))
+    back = map(Pair.other_way, filter(_has_words, backward_pairs))
+    readings: Iterator[Readings]
+    if choice.forward.method != ADAPTER:
+        assert reverse is not None
+        assert choice.backward is not None
+        forward, backward = _explain(model, ahead, choice.forward), _explain(reverse, back, choice.backward)
+        readings = (Readings([one], [other]) for one, other in zip(forward, backward, strict=True))
+    elif reverse is None:
+        readings = (Readings([one.forward], [one.backward]) for one in _read_adapter(model, ahead))
+    else:
+        readings = (
+            Readings([one.forward, other.backward], [one.backward, other.forward])
+            for one, other in zip(_read_adapter(model, ahead), _read_adapter(reverse, back), strict=True)
+        )
+    for pair in every_pair:
+        yield pair, next(readings) if _has_words(pair) else None
+
+
+def _read_adapter(model: LoadedModel, pairs: Iterable[Pair]) -> Iterator[BothWays]:
+    def read(examples: list[Example]) -> list[BothWays]:
+        with model.evaluating():
+            return read_both_ways(model, model.batch(examples))
+
+    return map_examples(model, (pair.encode(model) for pair in pairs), read)
+
+
 def _link_both_ways(
-    forward: Iterator[Explained], backward: Iterator[Explained], choice: Choice, join: str
+    pairs: Iterator[tuple[Pair, Readings | None]], choice: Choice, join: str
 ) -> Iterator[tuple[Alignment, Alignment]]:
-    assert choice.backward is not None
-    for (pair, why), (flipped, why_back) in zip(forward, backward, strict=True):
-        if join == "scores" and why is not None and why_back is not None:
-            why, why_back = join_scores(why, why_back)
-        yield _read_links(pair, why, choice.forward), _read_links(flipped, why_back, choice.backward)
+    for pair, readings in pairs:
+        if readings is None:
+            why, why_back = None, None
+        elif join == "scores":
+            why, why_back = join_scores(*readings)
+        else:
+            why, why_back = readings.forward[0], readings.backward[0]
+        yield (
+            _read_links(pair.one_way(), why, choice.forward),
+            _read_links(pair.other_way(), why_back, choice.backward or choice.forward),
+        )
 
 
 def _choose_for(

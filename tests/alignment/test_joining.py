@@ -50,7 +50,7 @@ def test_equals_the_definition(seed):
     rng = np.random.default_rng(seed)
     forward = attribution(rng.normal(0.3, 1, (5, 4)), SOURCE, TARGET)
     backward = attribution(rng.normal(0.3, 1, (4, 5)), TARGET, SOURCE)
-    ahead, back = join_scores(forward, backward)
+    ahead, back = join_scores([forward], [backward])
     assert ahead.scores == pytest.approx(literal(forward, backward), abs=1e-6)
     assert back.scores == pytest.approx(ahead.scores.T)
     assert back.target.words == ahead.source.words
@@ -60,7 +60,7 @@ def test_two_second_bests_that_agree_beat_two_bests_that_do_not():
     source, target = tokens([0, 1], 2), tokens([0, 1], 2)
     forward = attribution(np.array([[0.55, 0.45], [0.5, 0.5]]), source, target)
     backward = attribution(np.array([[0.1, 0.9], [0.9, 0.1]]), target, source)
-    ahead, _ = join_scores(forward, backward)
+    ahead, _ = join_scores([forward], [backward])
     assert set(extract_alignment(forward.words(), "argmax-words")) == {(0, 0)}
     assert set(extract_alignment(ahead, "argmax-words")) == {(1, 0), (0, 1)}
 
@@ -69,7 +69,7 @@ def test_a_word_without_pieces_has_no_links():
     source, target = tokens([0, 2], 3), tokens([0, 1], 2)
     forward = attribution(np.ones((2, 2)) + np.eye(2), source, target)
     backward = attribution(np.ones((2, 2)) + np.eye(2), target, source)
-    ahead, back = join_scores(forward, backward)
+    ahead, back = join_scores([forward], [backward])
     assert ahead.scores.shape == (2, 2)
     assert set(extract_alignment(ahead, "argmax-words")) == {(0, 0), (2, 1)}
     assert set(extract_alignment(back, "argmax-words")) == {(0, 0), (1, 2)}

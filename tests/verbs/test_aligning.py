@@ -100,8 +100,10 @@ def test_scores_of_both_directions_are_joined() -> None:
     joined = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS, reverse=reverse)
     settings = {name: value for name, value in NORMS.items() if name != "extraction"}
     for found, source, target in zip(joined, zoo.SOURCES, zoo.TARGETS, strict=True):
-        whys = (sightline.explain(*pair, **settings) for pair in ((model, source, target), (reverse, target, source)))
-        one, other = (extract_alignment(why, NORMS["extraction"]) for why in join_scores(*whys))
+        ahead, back = (
+            sightline.explain(*pair, **settings) for pair in ((model, source, target), (reverse, target, source))
+        )
+        one, other = (extract_alignment(why, NORMS["extraction"]) for why in join_scores([ahead], [back]))
         assert found.links == symmetrize(one, other.flipped(), "grow-diag-strict").links
 
 
