@@ -290,8 +290,10 @@ def test_frequency_correlates_tokens_that_have_a_rank() -> None:
 
 def test_ranks_by_id_and_by_count() -> None:
     tokenizer = zoo.bert_tokenizer()
+    tokenizer.add_tokens(["[unused7]", "later"])
     names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    plain = [i for i, name in enumerate(names) if len(name) > 1 and name not in tokenizer.all_special_tokens]
+    left_out = {*tokenizer.all_special_tokens, "[unused7]"}
+    plain = [i for i, name in enumerate(names) if len(name) > 1 and name not in left_out]
     counts = {plain[5]: 9, plain[2]: 4, plain[7]: 4, names.index(","): 50}
     by_id, by_count = rank_tokens(tokenizer, counts)
     top = [names.index(name) for name in (",", ".", "[SEP]", "[CLS]")]
@@ -300,6 +302,7 @@ def test_ranks_by_id_and_by_count() -> None:
     assert by_count[[plain[5], plain[2], plain[7], plain[0]]].tolist() == [5, 6, 6, 8]
     for ranks in (by_id, by_count):
         assert ranks[names.index("a")] == ranks[tokenizer.mask_token_id] == UNRANKED
+        assert ranks[names.index("[unused7]")] == UNRANKED
 
 
 def test_pieces_are_counted() -> None:

@@ -133,12 +133,12 @@ def rank_tokens(
 ) -> tuple[Int[np.ndarray, " vocabulary"], Int[np.ndarray, " vocabulary"]]:
     """Rank the vocabulary by frequency, from 1: by id as the paper's text does, and as counted.
 
-    Special tokens and single characters have no rank, but comma, period, [SEP] and [CLS] have the first four. By count,
-    tokens that occur equally often share the first of their ranks.
+    Special tokens, single characters and BERT's unused entries have no rank, but comma, period, [SEP] and [CLS] have
+    the first four. By count, tokens that occur equally often share the first of their ranks.
     """
     size = len(tokenizer)
-    pieces = tokenizer.convert_ids_to_tokens(list(range(size)))
-    ranked = np.array([len(str(piece).strip("▁Ġ")) > 1 for piece in pieces])
+    pieces = [str(piece) for piece in tokenizer.convert_ids_to_tokens(list(range(size)))]
+    ranked = np.array([len(piece.strip("▁Ġ")) > 1 and not piece.startswith("[unused") for piece in pieces])
     ranked[list(tokenizer.all_special_ids)] = False
     top = [*tokenizer.convert_tokens_to_ids(list(TOP[:2])), tokenizer.sep_token_id, tokenizer.cls_token_id]
     by_id = np.full(size, UNRANKED)

@@ -11,6 +11,7 @@ from sightline.studies.norms.results import translators
 from sightline.studies.norms.translation import QUANTITIES, READINGS
 from sightline.studies.study import Results
 
+LEAST = 1e-8
 ALPHA, LENGTH, NORM = "α", "‖f(x)‖", "‖αf(x)‖"
 
 
@@ -75,10 +76,11 @@ def _scatter(encoder: dict[str, Any]) -> dict[str, Any]:
         "x": {"label": ALPHA, "scale": "log"},
         "y": {"label": LENGTH},
         "series": [
-            {"name": name, "x": [one[0] for one in drawn], "y": [one[1] for one in drawn]}
+            {"name": name, "x": [max(one[0], LEAST) for one in drawn], "y": [one[1] for one in drawn]}
             for name, drawn in encoder["scatter"].items()
         ],
-        "note": "Pairs of a query and a token, drawn by chance, as many of each category.",
+        "note": f"Pairs of a query and a token, drawn by chance, as many of each category; weights below {LEAST:g} "
+        "stand there.",
     }
 
 
