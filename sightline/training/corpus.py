@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -31,7 +31,7 @@ HELD_OUT_ROLES = ("dev", "test")
 class Corpora:
     """The texts to train on, made of so many pairs, and the pairs held out; `test` may be empty.
 
-    `skipped` counts what was left out, and why.
+    `skipped` counts what was left out, and why; `tests` has the test pairs by the name of their corpus.
     """
 
     train: list[Pair]
@@ -39,6 +39,7 @@ class Corpora:
     test: list[Pair]
     train_pairs: int
     skipped: dict[str, int]
+    tests: dict[str, list[Pair]] = field(default_factory=dict)
 
     def summary(self) -> str:
         """Say how many pairs there are and how many were left out."""
@@ -57,6 +58,7 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
     if not train:
         raise InputError(f"The training text has no usable pair: {_count(skipped) or 'it is empty'}.")
     held_out: dict[str, list[Pair]] = {"dev": [], "test": []}
+    tests: dict[str, list[Pair]] = {}
     wanted: dict[str, int] = {}
     for role in HELD_OUT_ROLES:
         corpus: CorpusSettings | None = getattr(data, role)
@@ -66,14 +68,18 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
             held_out[role] = list(read(corpus, role))
             if not held_out[role]:
                 raise InputError(f"data.{role} has no usable pair: {_count(skipped) or 'it is empty'}.")
-    for part in parts:
+            if role == "test":
+                tests[corpus.name] = held_out[role]
+    for corpus, part in zip(data.training_corpora, parts, strict=True):
         for role, pairs in _hold_out(part, wanted, seed).items():
             held_out[role] += pairs
+            if role == "test":
+                tests[corpus.name] = tests.get(corpus.name, []) + pairs
     train = _without_seen(train, [*held_out["dev"], *held_out["test"]], data.bidirectional, skipped)
     if not train:
         raise InputError("Nothing is left to train on: every pair has a held-out sentence. Hold out fewer.")
     texts = augment(train, data.joined, data.spaced, data.renamed, data.max_words, seed)
-    return Corpora(texts, held_out["dev"], held_out["test"], len(train), dict(skipped))
+    return Corpora(texts, held_out["dev"], held_out["test"], len(train), dict(skipped), tests)
 
 
 def _read_corpus(

@@ -57,6 +57,14 @@ class CorpusSettings:
     sentences: Positive | None = None
     """Read only this many pairs, from the beginning."""
 
+    @property
+    def name(self) -> str:
+        """Return what people call the text: the folder of its file, or the file's own name where it has none."""
+        path = self.pairs or self.source or self.labelled
+        if path is None:
+            return "generated"
+        return Path(path).parent.name or Path(path).name.partition(".")[0]
+
     def kind(self) -> Literal["files", "pairs", "labelled", "generated", "held_out"] | None:
         """Say which of the ways is chosen; None if it is not exactly one."""
         chosen = {

@@ -11,7 +11,7 @@ from sightline.data.gold import ALL_REGISTERS, REGISTERS, read_gold
 from sightline.models.box import BOX_MODEL, CALIBRATED_MODEL, box_folder, has_box_model
 
 pytestmark = pytest.mark.skipif(not has_box_model(), reason="this checkout lacks the model in the box")
-MAX_BYTES, MAX_PARAMETERS = 12_000_000, 6_000_000
+MAX_BYTES, MAX_PARAMETERS = 16_000_000, 8_000_000
 
 
 def test_it_is_small() -> None:

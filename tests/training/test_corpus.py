@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import InputError
 from sightline.training.corpus import Corpora, Pair, _hold_out, _without_seen, read_corpora, sentence_key
-from sightline.training.recipe import read_recipe
+from sightline.training.recipe import CorpusSettings, DataSettings, read_recipe
 
 SOURCES = ["The cat sleeps.", "A dog sees it!", "the cat sleeps", "", "Yes.", "Yes.", "No.", "Perhaps so."]
 TARGETS = ["El gato duerme.", "Un perro lo ve.", "Duerme el gato.", "Nada.", "Sí.", "Sí.", "No.", "Quizá."]
@@ -173,3 +173,20 @@ def test_joined_pairs_are_counted_as_pairs_and_texts(tmp_path: Path) -> None:
     assert 20 < len(corpora.train) < 40
     assert corpora.summary().startswith(f"40 pairs to train on in {len(corpora.train)} texts, 10 for dev, 0 for test")
     assert all(len(source.split()) == 2 for source, _ in corpora.dev)
+
+
+def test_test_pairs_are_known_by_the_name_of_their_corpus(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        lines = [f"{name} {number} a\t{name} {number} b\n" for number in range(9)]
+        (tmp_path / name / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    corpora = tuple(CorpusSettings(pairs=f"{name}/pairs.tsv") for name in ("first", "second"))
+    held_out = CorpusSettings(held_out=2)
+    found = read_corpora(DataSettings(train=corpora, dev=held_out, test=held_out), tmp_path, seed=1)
+    assert list(found.tests) == ["first", "second"]
+    assert [*found.tests["first"], *found.tests["second"]] == found.test
+    assert all(pair[0].startswith(name) for name, pairs in found.tests.items() for pair in pairs)
+    own = CorpusSettings(pairs="second/pairs.tsv")
+    found = read_corpora(DataSettings(train=corpora[0], dev=held_out, test=own), tmp_path, seed=1)
+    assert found.tests == {"second": found.test}
+    assert CorpusSettings(source="text.en.gz", target="text.es.gz").name == "text"
