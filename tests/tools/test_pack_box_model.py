@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from training.tiny import recipe
 
 import sightline
+from sightline.attend.alignment import AdapterShape, AlignmentAdapter
 from sightline.errors import InputError
 from sightline.models.packed import PACKED
 from sightline.scores import Score
@@ -118,6 +119,32 @@ def test_a_calibration_is_packed_with_the_model_that_it_was_trained_for(
         tool.pack(run, tmp_path / "box", other, test_pairs=4)
     with pytest.raises(InputError, match="holds a model without calibration"):
         tool.pack(run, tmp_path / "box", run, test_pairs=4)
+
+
+def test_an_adapter_goes_along_with_the_weights_that_it_was_trained_for(
+    tool: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = sightline.load(run)
+    torch.manual_seed(0)
+    for direction in ("en-es", "es-en"):
+        model.adapters[direction] = AlignmentAdapter(AdapterShape((16, 16), (16, 16), 4))
+    model.save(tmp_path / "adapted")
+    folder = tool.pack(run, tmp_path / "box", adapted=tmp_path / "adapted", test_pairs=4)
+    monkeypatch.setenv("SIGHTLINE_BOX", str(tmp_path / "box"))
+    packed = sightline.load()
+    assert packed.adapters.keys() == model.adapters.keys()
+    for direction, adapter in packed.adapters.items():
+        for name, tensor in adapter.state_dict().items():
+            torch.testing.assert_close(tensor, model.adapters[direction].state_dict()[name].half().float())
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in card.splitlines() if line.startswith("| en-es | everyday |")]
+    assert [row.split(" | ")[4] for row in rows] == ["adapter", "auto"]
+
+    with torch.no_grad():
+        model.module.model.shared.weight.mul_(2)
+    model.save(tmp_path / "other")
+    with pytest.raises(InputError, match="was trained for other weights: train it for those of"):
+        tool.pack(run, tmp_path / "box", adapted=tmp_path / "other", test_pairs=4)
 
 
 def _calibrate(run: Path, base: str, folder: Path) -> Path:
