@@ -1,4 +1,4 @@
-"""The inputs of the encoder part: two segments of running text that together fill so many tokens."""
+"""The inputs of the encoder part: two segments of running text that together fill a given number of tokens."""
 
 from __future__ import annotations
 
