@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from sightline.alignment.parallel import read_pairs
-from sightline.data import hansard
+from sightline.data import europarl, hansard
 from sightline.data.corpora import data_folder, read_tab_separated
 from sightline.data.labelled import SETS, Labelled, read_labelled, read_labelled_file
 from sightline.data.language import GeneratedLanguage
@@ -23,6 +23,7 @@ from sightline.training.recipe import CorpusSettings, DataSettings
 Cleaner = Callable[[str], str]
 CLEANERS: dict[str, dict[str, Cleaner]] = {
     "hansard": {"en": hansard.clean_english, "fr": hansard.clean_french},
+    "europarl": {"de": europarl.clean, "en": europarl.clean},
 }
 HELD_OUT_ROLES = ("dev", "test")
 

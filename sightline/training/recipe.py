@@ -90,8 +90,8 @@ class DataSettings:
     """The languages of source and target, as `[en, es]`."""
     bidirectional: bool = False
     """Translate both ways with one model: the source begins with the target's language, as `>>es<<`."""
-    clean: Literal["hansard"] | None = None
-    """Bring the Hansards' text to the form of their test set."""
+    clean: Literal["hansard", "europarl"] | None = None
+    """Bring the text to the form of a test set with gold alignments: WPT 2003 for the Hansards, RWTH for Europarl."""
     max_words: Positive = 100
     """Skip pairs with a longer side; of a longer labelled text keep the beginning."""
     joined: Share = 0.0
@@ -425,8 +425,10 @@ def _check_data(data: DataSettings, name: str) -> None:
             raise InputError(f"{name}: data.{role}.generated needs data.{role}.sentences: how many to make.")
     if data.bidirectional and data.languages[0] == data.languages[1]:
         raise InputError(f"{name}: data.bidirectional needs two languages, as `languages: [en, es]`.")
-    if data.clean == "hansard" and set(data.languages) != {"en", "fr"}:
-        raise InputError(f"{name}: data.clean: hansard is for `languages: [en, fr]` or [fr, en].")
+    cleaned = {"hansard": ("en", "fr"), "europarl": ("de", "en")}
+    if data.clean is not None and set(data.languages) != set(cleaned[data.clean]):
+        one, other = cleaned[data.clean]
+        raise InputError(f"{name}: data.clean: {data.clean} is for `languages: [{one}, {other}]` or [{other}, {one}].")
 
 
 def _check_task(data: DataSettings, architecture: str, name: str) -> None:
