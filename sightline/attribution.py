@@ -6,6 +6,7 @@ It is immutable: every operation returns a new one.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -94,7 +95,9 @@ class Top(NamedTuple):
 class Attribution:
     """Scores from input positions (columns) to output positions (rows) of one example.
 
-    The columns are the source and, where the method gives it, the target prefix behind it.
+    The columns are the source and, where the method gives it, the target prefix behind it. Where the method ran the
+    vocabulary layer on the input as it is, `probabilities` and `ranks` (from 1) are those of the outputs; otherwise
+    they are empty. `defaults` are the method's settings where nobody changed them.
     """
 
     scores: Float[np.ndarray, "*axes target column"]
@@ -104,12 +107,18 @@ class Attribution:
     axes: tuple[str, ...] = ()
     method: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    probabilities: tuple[float, ...] = ()
+    ranks: tuple[int, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         scores = np.array(self.scores, dtype=np.float32)  # a copy: nobody else can change it
         scores.flags.writeable = False
         object.__setattr__(self, "scores", scores)
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "defaults", MappingProxyType(dict(self.defaults)))
+        assert len(self.probabilities) == len(self.ranks)
+        assert len(self.ranks) in (0, len(self.target)), "every output has a probability and a rank, or none has"
         expected = (len(self.target), len(self.source) + len(self.prefix))
         assert scores.shape[-2:] == expected, f"scores are {scores.shape}, tokens say {expected}"
         assert scores.ndim == len(self.axes) + 2, f"scores are {scores.shape}, axes are {self.axes}"
@@ -117,7 +126,7 @@ class Attribution:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Attribution):
             return NotImplemented
-        return self.labels() == other.labels() and np.array_equal(self.scores, other.scores)
+        return self._plain() == other._plain() and np.array_equal(self.scores, other.scores)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -156,8 +165,10 @@ class Attribution:
     def words(self, source: str = "sum", target: str = "mean") -> Attribution:
         """Merge the pieces of each word: by default the sum over source pieces, the mean over target pieces.
 
-        Special positions stay as they are; `without_special` drops them. The prefix is merged as the source is.
+        Special positions stay as they are; `without_special` drops them. The prefix is merged as the source is. The
+        probability of a word is that of all its pieces, its rank that of the first.
         """
+        groups = self.target.groups() if self.ranks else []
         scores = _merge(self.scores, self.target.groups(), -2, target)
         boundary = len(self.source)
         prefix_groups = [[boundary + position for position in group] for group in self.prefix.groups()]
@@ -168,6 +179,8 @@ class Attribution:
             source=self.source.as_words(),
             target=self.target.as_words(),
             prefix=self.prefix.as_words(),
+            probabilities=tuple(math.prod(self.probabilities[i] for i in group) for group in groups),
+            ranks=tuple(self.ranks[group[0]] for group in groups),
         )
 
     def without_special(self) -> Attribution:
@@ -191,6 +204,8 @@ class Attribution:
             source=self.source.take(columns[columns < boundary]),
             prefix=self.prefix.take(columns[columns >= boundary] - boundary),
             target=self.target.take(rows),
+            probabilities=tuple(self.probabilities[row] for row in rows) if self.ranks else (),
+            ranks=tuple(self.ranks[row] for row in rows) if self.ranks else (),
         )
 
     def normalized(self, by: str = "sum") -> Attribution:
@@ -253,9 +268,18 @@ class Attribution:
             "prefix": self.prefix.to_dict(),
         }
 
+    def _plain(self) -> dict[str, Any]:
+        """Return the labels, and what is known of the outputs and the method besides."""
+        more = {
+            "probabilities": list(self.probabilities),
+            "ranks": list(self.ranks),
+            "defaults": dict(self.defaults),
+        }
+        return self.labels() | {name: value for name, value in more.items() if value}
+
     def to_dict(self) -> dict[str, Any]:
         """Give plain Python data, ready for JSON."""
-        return self.labels() | {"scores": self.scores.tolist()}
+        return self._plain() | {"scores": self.scores.tolist()}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Attribution:
@@ -274,6 +298,9 @@ class Attribution:
             axes=tuple(plain["axes"]),
             method=plain["method"],
             settings=plain["settings"],
+            probabilities=tuple(map(float, plain.get("probabilities", ()))),
+            ranks=tuple(plain.get("ranks", ())),
+            defaults=plain.get("defaults", {}),
             **sides,
         )
 
@@ -328,7 +355,7 @@ class Attribution:
 
     def _picture(self) -> dict[str, Any]:
         """Give what views draw; the scores stay an array, since nested lists of them would be large."""
-        return self.labels() | {"scores": self.scores}
+        return self._plain() | {"scores": self.scores}
 
     def show(self, console: Console | None = None) -> None:
         """Print a heat map and the strongest links to the terminal; leading axes are averaged."""
@@ -377,7 +404,7 @@ def _merge(scores: np.ndarray, groups: list[list[int]], axis: int, how: str) -> 
 
 def save_attributions(attributions: Iterable[Attribution], path: str | os.PathLike[str]) -> int:
     """Write attributions to one Parquet file as they come, whole or not at all, and return how many there were."""
-    return write_arrays(((one.labels(), one.scores) for one in attributions), path)
+    return write_arrays(((one._plain(), one.scores) for one in attributions), path)
 
 
 def load_attributions(path: str | os.PathLike[str]) -> Iterator[Attribution]:
@@ -405,5 +432,14 @@ def _check_labels(labels: Any, shape: Sequence[int]) -> None:
     expected = (lengths["target"], lengths["source"] + lengths["prefix"])
     if not all(isinstance(axis, str) for axis in labels["axes"]) or len(shape) != len(labels["axes"]) + 2:
         raise ValueError("its axes are not those of its scores")
+    probabilities, ranks = labels.get("probabilities", []), labels.get("ranks", [])
+    if not (isinstance(probabilities, list) and isinstance(ranks, list) and len(probabilities) == len(ranks)):
+        raise ValueError("its probabilities and ranks do not belong together")
+    if len(ranks) not in (0, expected[0]) or not all(type(rank) is int and rank > 0 for rank in ranks):
+        raise ValueError("its ranks are not those of its outputs")
+    if not all(type(value) in (int, float) and 0 <= value <= 1 for value in probabilities):
+        raise ValueError("its probabilities are not between 0 and 1")
+    if not isinstance(labels.get("defaults", {}), dict):
+        raise ValueError("its defaults are no settings")
     if tuple(shape[-2:]) != expected or min(shape) < 0:
         raise ValueError(f"its scores are {tuple(shape)}, its tokens {expected}")

@@ -17,7 +17,7 @@ from torch import Tensor
 from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError, unknown_name
 from sightline.methods.gradients import columns_of, sides_of
-from sightline.methods.outputs import OutputSettings, find_foils, output_numbers
+from sightline.methods.outputs import OutputSettings, find_foils, note_odds, output_numbers
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch, Example, taken
 from sightline.models.loaded import LoadedModel, take_rows
@@ -132,7 +132,9 @@ def _compare(
     """Fill in the differences between the outputs' numbers with and without each input."""
     if model.task == "represent":
         raise InputError(f"{type(model.module).__name__} has no output to explain: use attention or norms.")
-    whole = _numbers(model, batch, settings)
+    logits = model.logits(batch)
+    note_odds(logits, batch.outputs)
+    whole = output_numbers(logits, batch.outputs, find_foils(model, batch, settings.contrast), settings)
     all_variants = list(variants)
     width = max((variant.column for variant in all_variants), default=0) + 1
     columns = batch.ids.shape[1] if batch.decoder_ids is None else batch.ids.shape[1] + batch.decoder_ids.shape[1]

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sightline.errors import InputError, unknown_name
-from sightline.methods.outputs import OutputSettings, find_foils, output_cotangents, output_numbers
+from sightline.methods.outputs import OutputSettings, find_foils, note_odds, output_cotangents, output_numbers
 from sightline.methods.paths import BASELINES, Path, SmoothSettings, smooth_path, straight_path
 from sightline.methods.scored import Columns, Scored
 from sightline.models.examples import Batch, repeated
@@ -184,15 +184,19 @@ def _gradients_at(
     spreads = {side: lambda e, side=side: spread(e, side) for side in model.embedding_sites}
     with_leaves = spreads | {side: lambda e, side=side: at_leaf(e, side) for side in sides}
     several = repeated(batch, len(points))
+    unchanged = type(path) is Path  # its one point is the input itself
     if model.task == "classify":
         with torch.enable_grad(), model.changed_embeddings(**with_leaves):
             foils = find_foils(model, several, settings.contrast)
-            numbers = output_numbers(model.logits(several), several.outputs, foils, settings)
+            logits = model.logits(several)
+            if unchanged:
+                note_odds(logits, several.outputs)
+            numbers = output_numbers(logits, several.outputs, foils, settings)
             (slope,) = torch.autograd.grad(numbers.sum(), [leaves["source"]])
         return reduce(slope, directions["source"])[:, None] * several.mask[:, None]
 
     with model.changed_embeddings(**spreads):
-        cotangents = output_cotangents(model, several, settings)
+        cotangents = output_cotangents(model, several, settings, unchanged)
     widths = {"source": several.ids.shape[1]}
     if several.decoder_ids is not None:
         widths["prefix"] = several.decoder_ids.shape[1]

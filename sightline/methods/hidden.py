@@ -10,7 +10,14 @@ from torch import Tensor
 
 from sightline.errors import InputError, unknown_name
 from sightline.methods.gradients import NORMS, vector_jacobian_products
-from sightline.methods.outputs import OutputSettings, cut_behind, find_foils, output_cotangents, output_numbers
+from sightline.methods.outputs import (
+    OutputSettings,
+    cut_behind,
+    find_foils,
+    note_odds,
+    output_cotangents,
+    output_numbers,
+)
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
@@ -76,7 +83,9 @@ def _of_label(
 ) -> Float[Tensor, "batch target source"]:
     foils = find_foils(model, batch, settings.contrast)
     with torch.enable_grad(), cut_behind(model.last_stack) as states:
-        numbers = output_numbers(model.logits(batch), batch.outputs, foils, settings)
+        logits = model.logits(batch)
+        note_odds(logits, batch.outputs)
+        numbers = output_numbers(logits, batch.outputs, foils, settings)
         if not numbers.requires_grad:
             raise InputError(f"{type(model.module).__name__} does not read its label from its encoder's last states.")
         (slopes,) = torch.autograd.grad(numbers.sum(), states)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -60,6 +61,37 @@ def output_numbers(
     return numbers
 
 
+class Odds(NamedTuple):
+    """The probability of every output, and its rank among all that the model could have given, from 1."""
+
+    probabilities: Float[Tensor, "batch target"]
+    ranks: Int[Tensor, "batch target"]
+
+
+_noted: ContextVar[list[Odds] | None] = ContextVar("sightline_odds", default=None)
+
+
+@contextmanager
+def noting_odds() -> Iterator[list[Odds]]:
+    """Collect the odds of the outputs that a method comes across."""
+    noted: list[Odds] = []
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
+
+
+def note_odds(logits: Float[Tensor, "batch target vocabulary"], outputs: Int[Tensor, "batch target"]) -> None:
+    """Note the odds of outputs, given logits of the input as it is, for whoever collects them."""
+    noted = _noted.get()
+    if noted is not None:
+        logits = logits.detach()
+        chosen = logits.gather(-1, outputs[..., None])
+        probabilities = precise(logits).softmax(-1).gather(-1, outputs[..., None])[..., 0]
+        noted.append(Odds(probabilities.clamp(max=1.0), 1 + (logits > chosen).sum(-1)))
+
+
 def find_foils(model: LoadedModel, batch: Batch, contrast: str | None) -> Int[Tensor, "batch target"] | None:
     """Give the ids that the outputs are contrasted with."""
     if contrast is None:
@@ -92,15 +124,18 @@ def _agree_before(ids: Sequence[int], example: Example) -> bool:
 
 
 def output_cotangents(
-    model: LoadedModel, batch: Batch, settings: OutputSettings
+    model: LoadedModel, batch: Batch, settings: OutputSettings, unchanged: bool = True
 ) -> Float[Tensor, "batch position width"]:
     """Give the gradient of each output's number by the last stack's state at its own position.
 
-    Under `changed_embeddings` the model sees the changed embeddings here too.
+    Under `changed_embeddings` the model sees the changed embeddings here too; then the input is not `unchanged`.
     """
     foils = find_foils(model, batch, settings.contrast)
     with torch.enable_grad(), cut_behind(model.last_stack) as states:
-        numbers = output_numbers(model.logits(batch), batch.outputs, foils, settings)
+        logits = model.logits(batch)
+        if unchanged:
+            note_odds(logits, batch.outputs)
+        numbers = output_numbers(logits, batch.outputs, foils, settings)
         (gradient,) = torch.autograd.grad(numbers.masked_fill(~batch.row_mask, 0).sum(), states)
     return gradient
 

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from sightline.attribution import NO_TOKENS, Attribution, Tokens
+from sightline.methods.outputs import Odds
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
 
@@ -34,9 +35,17 @@ class Scored:
 
 
 def to_attributions(
-    model: LoadedModel, batch: Batch, scored: Scored, method: str, settings: Mapping[str, Any]
+    model: LoadedModel,
+    batch: Batch,
+    scored: Scored,
+    method: str,
+    settings: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None = None,
+    odds: Odds | None = None,
 ) -> list[Attribution]:
-    """Cut the padding off and name every position."""
+    """Cut the padding off and name every position; `odds` are those of the outputs where they are known."""
+    if scored.rows == "source" or scored.row_mask is not None:
+        odds = None  # the rows are not the outputs
     scores = scored.scores.detach().to("cpu", torch.float32).numpy()
     assert not np.isnan(scores).any(), f"{method} gave NaN"
     row_mask = batch.row_mask if scored.row_mask is None else scored.row_mask
@@ -58,6 +67,9 @@ def to_attributions(
                 prefix=prefix,
                 axes=scored.axes,
                 method=method,
+                probabilities=() if odds is None else tuple(odds.probabilities[number, rows].tolist()),
+                ranks=() if odds is None else tuple(odds.ranks[number, rows].tolist()),
+                defaults=defaults or {},
                 settings=settings,
             )
         )

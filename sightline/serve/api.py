@@ -114,7 +114,7 @@ def build_api(workers: Workers, limits: Limits, folder: Path | None = None) -> A
 
         key = ("explain", body.method, json.dumps(body.settings, sort_keys=True), body.target is None)
         why = await ask(request, body, run, (body.source, body.target), key)
-        return JSONResponse(with_defaults(why))
+        return JSONResponse(why.to_dict())
 
     @api.post("/api/align", response_model=bodies.AlignAnswer, responses=asked, tags=["verbs"])
     async def align(request: Request, body: bodies.AlignBody) -> Any:
@@ -222,7 +222,7 @@ def build_api(workers: Workers, limits: Limits, folder: Path | None = None) -> A
         return JSONResponse(
             {
                 "alternatives": [one._asdict() for one in others],
-                "attribution": None if why is None else with_defaults(why),
+                "attribution": None if why is None else why.to_dict(),
             }
         )
 
@@ -372,11 +372,6 @@ def _tell_failure(done: asyncio.Future[Any], words: asyncio.Queue[tuple[str, Any
 def event(kind: str, data: Any) -> str:
     """Write a server-sent event."""
     return f"event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
-
-
-def with_defaults(why: Attribution) -> dict[str, Any]:
-    """Return an attribution as plain data, with its method's defaults, so that only what differs need be shown."""
-    return why.to_dict() | {"defaults": resolved(find_method(why.method).defaults)}
 
 
 def describe_links(source: list[str], target: list[str], links: Alignment | None) -> dict[str, Any]:

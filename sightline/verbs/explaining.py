@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 from sightline.attribution import Attribution
 from sightline.errors import InputError
 from sightline.methods import find_method, resolved
+from sightline.methods.outputs import noting_odds
 from sightline.methods.scored import to_attributions
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
@@ -174,8 +175,10 @@ def explain_pairs(
     def explain_batch(examples: list[Example]) -> list[Attribution]:
         with model.evaluating():
             batch = model.batch(_answered(model, examples, positions, generation or {}))
-            scored = method.run(model, batch, settings)
-            return to_attributions(model, batch, scored, name, resolved(settings))
+            with noting_odds() as noted:
+                scored = method.run(model, batch, settings)
+            odds = noted[0] if noted else None
+            return to_attributions(model, batch, scored, name, resolved(settings), resolved(method.defaults), odds)
 
     return map_examples(model, (pair.encode(model) for pair in pairs), explain_batch)
 

@@ -103,7 +103,7 @@ def read_picture(
     all_columns = sides["source"] + sides["prefix"]
     return Picture(
         method=visible(attribution["method"] or "scores"),
-        settings=tuple((visible(str(k)), _write_setting(v)) for k, v in attribution["settings"].items()),
+        settings=tuple((visible(str(k)), _write_setting(v)) for k, v in _changed_settings(attribution)),
         axes=axes,
         rows=tuple(sides["target"][:row_limit]),
         columns=tuple(all_columns[column] for column in columns),
@@ -172,6 +172,12 @@ def _select(scores: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
     chosen = scores[tuple(slice(None) if axis.chosen is None else axis.chosen for axis in axes)]
     averaged = tuple(range(chosen.ndim - 2))
     return chosen.mean(axis=averaged, dtype=np.float64).astype(np.float32) if averaged else chosen
+
+
+def _changed_settings(attribution: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """List the settings that are not at their default; where the defaults are not known, all of them."""
+    defaults = attribution.get("defaults") or {}
+    return [(k, v) for k, v in attribution["settings"].items() if k not in defaults or defaults[k] != v]
 
 
 def _write_setting(value: object) -> str:

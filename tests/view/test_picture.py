@@ -116,3 +116,10 @@ def test_scores_without_a_method_still_have_a_name():
 )
 def test_numbers_are_short(score, text):
     assert write_number(score) == text
+
+
+def test_settings_at_their_default_are_left_out():
+    picture = read_picture(
+        cat() | {"settings": {"layer": 1, "head": "sum"}, "defaults": {"layer": "all", "head": "sum"}}
+    )
+    assert picture.settings == (("layer", "1"),)
