@@ -12,7 +12,7 @@ from transformers import MarianMTModel, PreTrainedTokenizerFast
 
 from sightline.alignment.links import Alignment
 from sightline.data.language import GeneratedLanguage, GeneratedPair, LanguageSettings
-from sightline.demo.material import GoldSet, Material
+from sightline.demo.material import GoldSet, Material, Sentence
 from sightline.models.loading import load
 from sightline.models.transformer import TransformerSettings, build_transformer
 
@@ -44,7 +44,7 @@ def train_on_made_up_language(seconds: float, say: Callable[[str], None]) -> Mat
     return Material(
         f"A made-up language, with a model of {seconds:g} seconds of training",
         load(model, tokenizer),
-        tuple(sentences),
+        tuple(map(Sentence, sentences)),
         _marked_up(sentences[0]),
         (gold_set,),
     )

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from sightline.alignment.links import Alignment
 from sightline.data.gold import REGISTERS, read_gold
+from sightline.files import parse_json, read_lines
 from sightline.models.box import BOX_MODEL
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 
-SENTENCES = (
-    "The black cat is sleeping under the table.",
-    "I don't want to go to school today.",
-    "My brother has never eaten raw fish.",
-    "She gave him a book for his birthday.",
-    "Where did you learn to speak Spanish so well?",
-    "It was raining when we left the house.",
-    "There are three letters on the table.",
-    "He asked me if I knew the answer.",
-    "The white house on the hill is very old.",
-    "If you are tired, go to bed.",
-    "They have been living in Madrid for ten years.",
-    "The train leaves at half past six in the morning.",
-)
+FILE = Path(__file__).parent / "sentences.jsonl"
 MARKED_UP = 'We saw <b>a white dog</b> in the <a href="#garden">garden</a>.'
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, and what it shows, if that was written down."""
+
+    text: str
+    shows: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Material:
 
     title: str
     model: LoadedModel
-    sentences: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
     marked_up: str
     gold: tuple[GoldSet, ...]
 
@@ -61,4 +58,11 @@ def material_in_the_box() -> Material:
                 tuple(pair.alignment for pair in pairs),
             )
         )
-    return Material("English to Spanish, with the model in the box", load(BOX_MODEL), SENTENCES, MARKED_UP, tuple(gold))
+    title = "English and Spanish, with the model in the box"
+    return Material(title, load(BOX_MODEL), read_sentences(), MARKED_UP, tuple(gold))
+
+
+def read_sentences() -> tuple[Sentence, ...]:
+    """Read the sentences of the demo, chosen for what they show before any model had translated them."""
+    lines = (parse_json(line) for line in read_lines(FILE))
+    return tuple(Sentence(line["text"], line["shows"]) for line in lines)

@@ -1,4 +1,4 @@
-"""The tour: translations with their links, a heat map, methods compared on gold alignments, tags, and a report."""
+"""The tour: a heat map, translations with their links, methods compared on gold alignments, tags, and a report."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rich.text import Text
 from sightline.attribution import Attribution
 from sightline.demo.comparison import Compared, compare_methods
 from sightline.demo.made_up import train_on_made_up_language
-from sightline.demo.material import GoldSet, Material, material_in_the_box
+from sightline.demo.material import GoldSet, Material, Sentence, material_in_the_box
 from sightline.files import check_folder_writable, check_writable, write_text
 from sightline.models.box import has_box_model
+from sightline.models.loaded import LoadedModel
 from sightline.scores import Score
 from sightline.verbs.aligning import explain_choice
 from sightline.verbs.explaining import explain
 from sightline.verbs.translating import Translation, translate, translate_markup
-from sightline.verbs.ways import Way
 from sightline.view.html import render_page
 from sightline.view.tables import PageTable
 
@@ -33,9 +33,9 @@ SEARCH = {"num_beams": 4, "min_new_tokens": 2}  # a word at least, even of a mod
 class Extent:
     """How much is shown: sentences, gold pairs of each set, SmoothGrad samples, seconds of training if there is any."""
 
-    sentences: int = 12
+    sentences: int = 18
     gold_pairs: int = 66
-    smoothgrad: int = 8  # Ding et al. (2019) take 30, which would take minutes here
+    smoothgrad: int = 4  # Ding et al. (2019) take 30, which would take minutes here
     seconds: float = 60.0
 
 
@@ -74,19 +74,20 @@ def demonstrate(
 
 
 def _show(material: Material, extent: Extent, console: Console, say: Callable[[str], None]) -> str:
-    """Show everything in the terminal; give the page that shows it too."""
-    console.rule(material.title)
+    """Show everything in the terminal, a picture first; return the page that shows it too."""
     model = material.model
-    translations = translate(model, list(material.sentences), align=True, progress=False, **SEARCH)
-    linked = [_write_links(source, one) for source, one in zip(material.sentences, translations, strict=True)]
-    for source, translation, links in zip(material.sentences, translations, linked, strict=True):
-        say(f"\n{source}\n{translation.text}\n  {links}")
+    console.rule(material.title)
+    texts = [sentence.text for sentence in material.sentences]
+    why = _explain(model, texts[:1], _translate(model, texts[:1]))[0]
+    _show_picture(why, material.sentences[0], console, say)
 
-    targets = [translation.text for translation in translations]
-    way = explain_choice(model, list(material.sentences), targets).forward
-    whys = _explain(material, targets, way)
-    console.rule("Where the model looked")
-    whys[0].show(console)
+    console.rule("Translations, and which word came from which")
+    translations = _translate(model, texts)
+    linked = [_write_links(text, one) for text, one in zip(texts, translations, strict=True)]
+    for sentence, translation, links in zip(material.sentences, translations, linked, strict=True):
+        lines = (sentence.shows, f"  {sentence.text}", f"  {translation.text}", f"  {links}")
+        say("\n" + "\n".join(filter(None, lines)))
+    whys = _explain(model, texts, translations)
 
     console.rule("Methods compared on gold alignments: alignment error rate")
     compared = list(compare_methods(model, material.gold, extent.smoothgrad))
@@ -99,8 +100,11 @@ def _show(material: Material, extent: Extent, console: Console, say: Callable[[s
     tables = [
         PageTable(
             "Translations and their word links",
-            ("source", "translation", "links"),
-            list(zip(material.sentences, targets, linked, strict=True)),
+            ("shows", "source", "translation", "links"),
+            [
+                (sentence.shows, sentence.text, translation.text, links)
+                for sentence, translation, links in zip(material.sentences, translations, linked, strict=True)
+            ],
         ),
         PageTable(
             "Methods compared on gold alignments: alignment error rate, with 95 % intervals",
@@ -113,10 +117,25 @@ def _show(material: Material, extent: Extent, console: Console, say: Callable[[s
     return render_page([why.to_dict() for why in whys], f"Sightline: {material.title}", tables)
 
 
-def _explain(material: Material, targets: Sequence[str], way: Way) -> list[Attribution]:
-    sources = list(material.sentences)
-    whys = explain(material.model, sources, list(targets), method=way.method, progress=False, **way.settings)
+def _translate(model: LoadedModel, texts: Sequence[str]) -> list[Translation]:
+    return translate(model, list(texts), align=True, progress=False, **SEARCH)
+
+
+def _explain(model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> list[Attribution]:
+    """Explain translations as alignments are read off the model: attention or norms, by the layer chosen."""
+    targets = [translation.text for translation in translations]
+    way = explain_choice(model, list(texts), targets, use_adapter=False).forward
+    whys = explain(model, list(texts), targets, method=way.method, progress=False, **way.settings)
     return [why.words().without_special() for why in whys]
+
+
+def _show_picture(why: Attribution, sentence: Sentence, console: Console, say: Callable[[str], None]) -> None:
+    """Draw where the model looked for each word of a translation."""
+    if sentence.shows:
+        say(f"\n{sentence.shows}")
+    say(f"{sentence.text}\n{' '.join(why.target.words)}\n")
+    say("Where the model looked (columns) for each word that it wrote (rows):\n")
+    why.show(console)
 
 
 def _write_links(source: str, translation: Translation) -> str:

@@ -34,7 +34,7 @@ HEADING_CELLS = 60
 
 
 def render_page(attributions: Sequence[Mapping[str, Any]], title: str, tables: Sequence[PageTable] = ()) -> str:
-    """Draw attributions' dictionaries, one below the other and all below the tables, as a self-contained page."""
+    """Draw attributions' dictionaries, one below the other and all above the tables, as a self-contained page."""
     if not attributions:
         raise InputError("There is nothing to draw: the list of attributions is empty.")
     script = _resource("figure.js")
@@ -47,7 +47,7 @@ def render_page(attributions: Sequence[Mapping[str, Any]], title: str, tables: S
         title=escape(visible(title)),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         style=_resource("figure.css"),
-        figures="\n".join([*map(draw_table, tables), *figures]),
+        figures="\n".join([*figures, *map(draw_table, tables)]),
         script=script,
     )
 

@@ -16,7 +16,7 @@ from sightline.cli import main
 from sightline.data.gold import read_gold
 from sightline.demo import tour
 from sightline.demo.comparison import compare_methods
-from sightline.demo.material import MARKED_UP, SENTENCES, Material, material_in_the_box
+from sightline.demo.material import MARKED_UP, Material, material_in_the_box, read_sentences
 from sightline.demo.tour import Extent, demonstrate
 from sightline.errors import InputError
 
@@ -41,10 +41,15 @@ def shown(**options: object) -> tuple[Path, str]:
 def test_the_model_in_the_box_is_shown(in_box: Path) -> None:
     report, text = shown(output=in_box / "out")
     page = unescape(report.read_text(encoding="utf-8"))
-    for part in (*SENTENCES[:2], MARKED_UP, "SmoothGrad", "everyday, 2 pairs", "encyclopaedic, 2 pairs"):
+    first, second, third, *_ = read_sentences()
+    sentences = (first.text, first.shows, second.text, second.shows)
+    for part in (*sentences, MARKED_UP, "SmoothGrad", "everyday, 2 pairs", "encyclopaedic, 2 pairs"):
         assert part in text
         assert part in page
-    assert SENTENCES[2] not in text
+    assert third.text not in text
+    assert text.index("Where the model looked") < text.index(second.text)  # a picture first
+    assert text.index("% of the largest score") < text.index("Translations, and which word came from which")
+    assert page.index('<figure class="sightline"') < page.index("<table>")
     assert page.count('<figure class="sightline"') == 2
     assert "everyday sentences:2|sure:" in page  # the signature of the error rates
     assert not (in_box / "out" / "model").exists()

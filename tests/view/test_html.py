@@ -189,9 +189,9 @@ def test_many_pictures_share_the_room_of_a_page(monkeypatch):
     assert render_page([attribution] * 2, "t").count('note">To keep this small, it holds only the mean') == 2
 
 
-def test_tables_stand_above_the_pictures_and_are_escaped():
+def test_tables_stand_below_the_pictures_and_are_escaped():
     table = PageTable("A <title>", ("na<me",), [("<script>alert(1)</script>",)], "a note & more")
     page = render_page([cat()], "t", [table])
     assert "<script>alert(1)" not in page
-    assert page.index("alert(1)") < page.index("<figure")
+    assert page.index("<figure") < page.index("alert(1)")
     assert "a note &amp; more" in page
