@@ -162,19 +162,21 @@ def _rates(models: dict[str, Any]) -> dict[str, Any]:
 
 
 def _head_rates(models: dict[str, Any]) -> dict[str, Any]:
+    """Draw the first model: heads of different models do not correspond."""
+    name, model = next(iter(models.items()))
     tables = []
     for quantity in QUANTITIES:
         for reading in READINGS:
-            rates = np.mean([found["by head"][f"{quantity} {reading}"] for found in models.values()], axis=0)
+            rates = np.array(model["by head"][f"{quantity} {reading}"])
             rows = [f"layer {number}" for number in range(1, rates.shape[0] + 1)]
             columns = [f"head {number}" for number in range(1, rates.shape[1] + 1)]
-            name = f"{quantity}, {reading}"
-            tables.append({"title": name, "rows": rows, "columns": columns, "values": (100 - rates).tolist()})
+            title = f"{quantity}, {reading}"
+            tables.append({"title": title, "rows": rows, "columns": columns, "values": (100 - rates).tolist()})
     return {
         "kind": "heat_map",
         "title": "100 - AER, head by head",
         "tables": tables,
-        "note": "Mean over models whose heads have the same numbers by chance only; darker is better.",
+        "note": f"Of the model {name}; darker is better.",
     }
 
 
