@@ -21,6 +21,7 @@ from sightline.models.loaded import LoadedModel
 from sightline.models.loading import TASK_SUMMARIES
 from sightline.serve import bodies
 from sightline.serve.limits import (
+    ClientLeft,
     Limits,
     NotFound,
     TooLarge,
@@ -316,7 +317,7 @@ async def wait_for(request: Request, job: Job, seconds: float) -> Any:
                     f"This took longer than {seconds:g} seconds: shorten the texts or choose a cheaper method."
                 )
             if await request.is_disconnected():
-                return Response(status_code=499)
+                raise ClientLeft("The client did not wait for the answer.")
     finally:
         job.abandon()
 

@@ -52,6 +52,10 @@ class TooMany(Refused):
     status = 429
 
 
+class ClientLeft(Refused):
+    status = 499
+
+
 class Unavailable(Refused):
     status = 503
 
