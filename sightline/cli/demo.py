@@ -1,4 +1,4 @@
-"""`sightline demo`: what Sightline does, in two minutes and without any download."""
+"""`sightline demo`: what Sightline does, in a minute and without any download."""
 
 from __future__ import annotations
 

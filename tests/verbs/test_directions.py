@@ -6,9 +6,11 @@ from pathlib import Path
 
 import box
 import pytest
+import torch
 import zoo
 
 import sightline
+from sightline.attend.alignment import AdapterShape, AlignmentAdapter
 from sightline.errors import InputError
 from sightline.faithfulness import measure_faithfulness
 from sightline.models.loaded import LoadedModel
@@ -75,6 +77,19 @@ def test_alignments_of_mixed_pairs(model: LoadedModel, named: dict[str, LoadedMo
             assert dict(links.confidences) == pytest.approx(dict(expected.confidences), abs=1e-6)
     turned = sightline.align(model, zoo.TARGETS, zoo.SOURCES, **WAY)
     assert turned == [one.flipped() for one in sightline.align(model, zoo.SOURCES, zoo.TARGETS, **WAY)]
+
+
+def test_adapters_of_both_directions_read_mixed_pairs(folder: Path) -> None:
+    model = sightline.load(folder, dtype="float32")
+    torch.manual_seed(0)
+    for direction in ("en-es", "es-en"):
+        model.adapters[direction] = AlignmentAdapter(AdapterShape((16, 16), (16, 16, 16), 4)).eval()
+    straight = sightline.align(model, zoo.SOURCES, zoo.TARGETS)
+    sources = [zoo.TARGETS[0], zoo.SOURCES[1]]
+    targets = [zoo.SOURCES[0], zoo.TARGETS[1]]
+    mixed = sightline.align(model, sources, targets)
+    assert [one.links for one in mixed] == [straight[0].flipped().links, straight[1].links]
+    assert straight[0].links
 
 
 def test_a_translation_is_aligned_the_way_that_it_was_made(
