@@ -345,7 +345,7 @@ def test_error_rates_of_layers_and_heads() -> None:
         drawn = rng.random((len(source.split()), len(target.split())))
         links = [tuple(link) for link in np.argwhere(drawn < 0.3).tolist()]
         gold.append(Alignment(links, possible=[tuple(link) for link in np.argwhere(drawn < 0.5).tolist()]))
-    pairs = Pairs(zoo.SOURCES, zoo.TARGETS, gold)
+    pairs = Pairs("made up", zoo.SOURCES, zoo.TARGETS, gold)
     found = measure_model(model, pairs)
     rates = []
     for reading, value in (("AWO", "output"), ("AWI", "input")):
@@ -402,9 +402,9 @@ def test_models_are_given_and_measured_on_the_gold_standard(tmp_path: Path) -> N
     assert result.missing == ["encoder", "aligners"]
     kept = json.loads((tmp_path / "out" / "steps" / "translate-seed-1.json").read_text())["data"]
     gold = [Alignment([(0, 0)], possible=[(1, 1)]), Alignment([(0, 0), (2, 1)])]
-    expected = measure_model(zoo.model("marian"), Pairs(zoo.SOURCES[:2], zoo.TARGETS[:2], gold))
+    expected = measure_model(zoo.model("marian"), Pairs("made up", zoo.SOURCES[:2], zoo.TARGETS[:2], gold))
     assert kept["by layer"] == expected["by layer"]
-    assert kept["pairs"] == 2
+    assert (kept["gold"], kept["pairs"]) == ("rwth-de-en", 2)
 
 
 # Claims and tables
@@ -460,6 +460,7 @@ def made_up_results() -> dict[str, Any]:
     rates = {"weights AWO": 50.0, "norms AWO": 40.0, "weights AWI": 30.0, "norms AWI": 25.0}
     models = {
         f"translate {name}": {
+            "gold": "rwth-de-en",
             "pairs": 9,
             "by layer": {way: [rate + shift + 20, rate + shift] for way, rate in rates.items()},
             "by head": {way: [[rate, rate + 1]] * 2 for way, rate in rates.items()},
@@ -533,6 +534,11 @@ def test_translation_is_not_measured_without_models() -> None:
         *("alignment", "alignment-mean", "readings", "highest-norm", "aligner")
     }
     assert len(STUDY.plots(results | {"translate none": None})) == 13
+
+
+def test_an_aligner_is_compared_on_the_same_gold_standard_only() -> None:
+    found = verdicts(_with(made_up_results(), "translate two", "gold", value="generated"))
+    assert {name for name, holds in found.items() if holds is None} == {"aligner"}
 
 
 def test_tables_have_our_figures_where_the_papers_stand() -> None:

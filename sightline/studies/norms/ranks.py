@@ -1,6 +1,6 @@
 """Spearman's rank correlation of more pairs than memory holds, in two passes over them.
 
-The pairs of an attention weight and a norm are thousands of millions. Their ranks need no sorting: a first pass counts
+The pairs of an attention weight and a norm are more than a billion. Their ranks need no sorting: a first pass counts
 how often each value occurs, which tells the mean rank of equal values; a second pass correlates those ranks.
 """
 

@@ -24,7 +24,7 @@ from sightline.studies.norms.results import (
     translators,
 )
 from sightline.studies.norms.settings import PAPER, QUICK, STANDARD, Settings
-from sightline.studies.norms.translation import QUANTITIES, READINGS, build_translation_steps
+from sightline.studies.norms.translation import GOLD, QUANTITIES, READINGS, build_translation_steps
 from sightline.studies.study import Claim, Figure, Figures, Finding, Results, Step, Study, Table
 
 WIDE = 0.1
@@ -186,7 +186,7 @@ def _judge_highest_norm(results: Results) -> Finding | None:
 
 def _judge_aligner(results: Results) -> Finding | None:
     models, aligners = translators(results), results["aligners"]
-    if not models or aligners is None or any(name.startswith("seed") for name in models):
+    if not models or aligners is None or any(found["gold"] != GOLD for found in models.values()):
         return None  # a generated language has no published alignments
     best = min(float(np.mean(best_rates(results, f"norms {reading}"))) for reading in READINGS)
     fast_align = aligners["fast_align"]

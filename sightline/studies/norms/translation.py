@@ -36,7 +36,7 @@ READINGS = {"AWO": "output", "AWI": "input"}
 QUANTITIES = ("weights", "norms")
 TRANSLATE = "translate "
 """How the names of the steps begin that each measure one model."""
-GOLD = "rwth-de-en"
+GOLD, GENERATED = "rwth-de-en", "generated"
 LANGUAGE = {"stems": 60, "clauses": 1, "seed": 1}
 HELD_OUT = 1000
 EXAMPLE_WORDS = range(7, 13)
@@ -44,8 +44,9 @@ EXAMPLE_WORDS = range(7, 13)
 
 
 class Pairs(NamedTuple):
-    """Sentence pairs with gold alignments."""
+    """Sentence pairs with gold alignments, and the name of these."""
 
+    name: str
     sources: list[str]
     targets: list[str]
     gold: list[Alignment]
@@ -114,7 +115,7 @@ def read_gold_pairs(data: Path) -> Pairs:
     german, english, gold = (data / GOLD / f"test.{ending}" for ending in ("de", "en", "gold"))
     pairs = list(read_pairs(german, english))
     alignments = list(read_alignments(gold, base=1, lengths=read_lengths(german, english)))
-    return Pairs([source for source, _ in pairs], [target for _, target in pairs], alignments)
+    return Pairs(GOLD, [source for source, _ in pairs], [target for _, target in pairs], alignments)
 
 
 def _measure_trained(work: Work, training: TrainingSettings, data: Path | None, seed: int) -> dict[str, Any]:
@@ -124,6 +125,7 @@ def _measure_trained(work: Work, training: TrainingSettings, data: Path | None, 
         language = GeneratedLanguage(LanguageSettings(**LANGUAGE))  # type: ignore[arg-type]
         generated = language.pairs(training.test_pairs, "test")
         pairs = Pairs(
+            GENERATED,
             [pair.source for pair in generated],
             [pair.target for pair in generated],
             [Alignment(pair.links) for pair in generated],
@@ -198,6 +200,7 @@ def measure_model(model: LoadedModel, pairs: Pairs) -> dict[str, Any]:
         if reading == "AWO":  # all steps; by input the last is left out
             norms = sums.means()
     return {
+        "gold": pairs.name,
         "pairs": len(pairs.gold),
         "by layer": by_layer,
         "by head": by_head,
