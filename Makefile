@@ -7,7 +7,7 @@ python := .venv/bin/python
 # Idle OpenMP threads would spin and take the cores from the other workers.
 export OMP_WAIT_POLICY := passive
 
-demo: .venv/installed-plot
+demo: .venv/installed-all
 	.venv/bin/sightline demo
 
 test: .venv/installed-test

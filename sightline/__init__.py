@@ -6,7 +6,7 @@ The public names are loaded when they are first used, so that `import sightline`
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sightline.errors import InputError
+from sightline.errors import InputError, missing_package
 
 if TYPE_CHECKING:
     from sightline.alignment.error_rate import score_alignments as score
@@ -90,7 +90,11 @@ _NAMES_AT_HOME = {"score": "score_alignments"}
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'sightline' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), _NAMES_AT_HOME.get(name, name))
+    try:
+        home = import_module(_HOME[name])
+    except ImportError as error:
+        raise missing_package(f"sightline.{name}", error) from None
+    return getattr(home, _NAMES_AT_HOME.get(name, name))
 
 
 def __dir__() -> list[str]:

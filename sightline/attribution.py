@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from sightline.errors import InputError, unknown_name
+from sightline.errors import InputError, missing_package, unknown_name
 from sightline.files import check_fields
 from sightline.sealed import read_arrays, write_arrays
 
@@ -305,11 +305,11 @@ class Attribution:
         )
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Give one row per score, with the names of its target and column (needs pandas: `sightline[plot]`)."""
+        """Give one row per score, with the names of its target and column (needs pandas: the extra `plot`)."""
         try:
             import pandas
-        except ImportError:
-            raise InputError("to_dataframe() needs pandas: pip install 'sightline[plot]'.") from None
+        except ImportError as error:
+            raise missing_package("to_dataframe()", error) from None
         indices = np.indices(self.scores.shape).reshape(self.scores.ndim, -1)
         names = np.array(self.source.pieces + self.prefix.pieces, dtype=object)
         sides = np.array(["source"] * len(self.source) + ["prefix"] * len(self.prefix), dtype=object)
@@ -376,7 +376,7 @@ class Attribution:
         return render_svg(self._picture(), view)
 
     def widget(self) -> Any:
-        """Return a widget for notebooks (needs anywidget: `sightline[notebook]`)."""
+        """Return a widget for notebooks (needs anywidget: the extra `notebook`)."""
         from sightline.view.notebook import build_widget
 
         return build_widget(self._picture())

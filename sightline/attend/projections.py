@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from sightline.errors import InputError, unknown_name
+from sightline.errors import InputError, missing_package, unknown_name
 
 Scores = Float[Tensor, "*shape"]
 Mask = Bool[Tensor, "*#shape"]
@@ -114,5 +114,5 @@ def _entmax_package() -> ModuleType:
     """Import entmax, which only sparse projections need."""
     try:
         return import_module("entmax")
-    except ImportError:
-        raise InputError("Sparse projections need the package entmax: pip install entmax.") from None
+    except ImportError as error:
+        raise missing_package("A sparse projection", error) from None

@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int:
     """Run a command, and tell what goes wrong in one sentence; return the exit code."""
     _prepare()
-    from sightline.errors import InputError
+    from sightline.errors import InputError, missing_package
 
     rest = arguments.index("--") if "--" in arguments else len(arguments)
     debug = DEBUG in arguments[:rest]
@@ -65,6 +65,12 @@ def _run(arguments: list[str]) -> int:
         raise
     except InputError as error:
         _tell(str(error), debug)
+        return 2
+    except ImportError as error:
+        explained = missing_package("This command", error)
+        if explained is error:
+            raise
+        _tell(str(explained), debug)
         return 2
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.errors import InputError
+from sightline.errors import InputError, missing_package
 
 TOKEN_LENGTH = 16
 
@@ -39,7 +39,7 @@ def run_server(
         from sightline.serve.limits import Limits
         from sightline.serve.runs import find_runs
     except ImportError as error:
-        raise InputError(f"The server needs {error.name}: pip install 'sightline[serve]'.") from None
+        raise missing_package("The server", error) from None
     _check_address(host, token)
     if folder is not None:
         find_runs(folder)

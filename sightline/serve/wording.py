@@ -30,6 +30,7 @@ WORDINGS = {
     "hidden_erasure": Wording("What changes when the encoder forgets a word.", "one pass for each word"),
     "value_zeroing": Wording("What changes when nothing can be taken from a word.", "one pass for each word"),
     "perturbation_mask": Wording("The fewest words without which the output is lost, searched for.", MANY),
+    "adapter": Wording("Where each word came from, as a small module has learned to tell.", ONE_PASS),
     "lexical_probe": Wording("What each word alone would have the model say.", "one pass for each word"),
     "best_attention": Wording("Where it should have looked, by that probe.", "one pass for each word"),
 }

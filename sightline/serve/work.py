@@ -73,6 +73,7 @@ class Worker:
         self.error: SightlineError | None = None
         self.methods: list[str] = []  # that this model has, as far as they have been tried
         self._untried = deque(METHODS)
+        self._tried = 0
         self._given = model
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
@@ -102,6 +103,11 @@ class Worker:
     @property
     def is_ready(self) -> bool:
         return self.model is not None
+
+    @property
+    def knows_its_methods(self) -> bool:
+        """Return whether every method has been tried, so that the thread rests until something is asked of it."""
+        return self._tried == len(METHODS)
 
     @property
     def waiting(self) -> int:
@@ -138,6 +144,7 @@ class Worker:
                 name = self._untried.popleft() if self._untried and not batch else None
             if name is not None:
                 self._try(self.model, name)
+                self._tried += 1
             elif batch:
                 self._running = tuple(batch)
                 self._run(batch)

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from sightline.errors import InputError
+from sightline.errors import InputError, missing_package
 from sightline.view.html import to_picture
 
 
@@ -15,8 +15,8 @@ def build_widget(attribution: Mapping[str, Any]) -> Any:
     """Return a widget that draws an attribution's dictionary; what is assigned to `picture` replaces it."""
     try:
         return _widget_class()(picture=to_picture(attribution))
-    except ImportError:
-        raise InputError("A widget needs anywidget: pip install 'sightline[notebook]'.") from None
+    except ImportError as error:
+        raise missing_package("A widget", error) from None
 
 
 def widget_bundle(attribution: Mapping[str, Any]) -> dict[str, Any] | None:

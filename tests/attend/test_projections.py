@@ -222,5 +222,5 @@ def test_without_the_package_only_softmax_works(monkeypatch):
     build_projection("softmax")
     build_projection("entmax:1")
     for name in ("sparsemax", "sparsegen:0.5", "entmax:1.5"):
-        with pytest.raises(InputError, match="pip install entmax"):
+        with pytest.raises(InputError, match=r"pip install 'sightline-nlp\[sparse\]'"):
             build_projection(name)

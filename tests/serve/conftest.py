@@ -19,8 +19,10 @@ LIMITS = Limits(characters=6_000, tokens=200, lines=20, samples=10, seconds=60.0
 
 def wait_for_models(app):
     end = time.monotonic() + 120
-    while not app.state.workers.are_ready:
-        assert not [worker.error for worker in app.state.workers.by_name.values() if worker.error]
+    workers = app.state.workers.by_name.values()
+    # Until their threads rest: what they draw at random would disturb tests of training in this process.
+    while not all(worker.knows_its_methods for worker in workers):
+        assert not [worker.error for worker in workers if worker.error]
         assert time.monotonic() < end, "the models were not ready in time"
         time.sleep(0.02)
 

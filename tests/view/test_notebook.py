@@ -42,7 +42,7 @@ def test_without_anywidget_there_is_html_and_one_sentence(monkeypatch):
     monkeypatch.setattr("sightline.view.notebook._widget_class", lambda: __import__("anywidget"))
     why = Attribution.from_dict(cat())
     assert set(why._repr_mimebundle_()) == {"text/plain", "text/html"}
-    with pytest.raises(InputError, match=r"pip install 'sightline\[notebook\]'"):
+    with pytest.raises(InputError, match=r"pip install 'sightline-nlp\[notebook\]'"):
         why.widget()
 
 

