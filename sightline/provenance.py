@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import sightline
+from sightline.errors import DISTRIBUTION
 
-PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "numba", "entmax", "sacrebleu")
+PACKAGES = ("sightline", "torch", "transformers", "tokenizers", "accelerate", "numpy", "numba", "entmax", "sacrebleu")
 
 
 def provenance() -> dict[str, Any]:
@@ -20,10 +20,10 @@ def provenance() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """List the versions of Python and of the installed packages that a result depends on."""
-    found = {"python": platform.python_version(), "sightline": sightline.__version__}
+    found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            found[name] = version(DISTRIBUTION if name == "sightline" else name)
         except PackageNotFoundError:
             continue
     return found
