@@ -305,7 +305,7 @@ class Attribution:
         )
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Give one row per score, with the names of its target and column (needs pandas: the extra `plot`)."""
+        """Return one row per score, with the names of its target and column (needs pandas: the extra `plot`)."""
         try:
             import pandas
         except ImportError as error:

@@ -443,7 +443,7 @@ def model(name: str) -> LoadedModel:
 
 @cache
 def precise(name: str) -> LoadedModel:
-    """Give the same model in double precision, to compare two ways to compute one thing."""
+    """Return the same model in double precision, to compare two ways to compute one thing."""
     loaded = fresh(name)
     if name == "gpt_oss":
         loaded.module.set_experts_implementation("eager")  # the grouped product takes no float64

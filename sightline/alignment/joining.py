@@ -16,7 +16,7 @@ from sightline.attribution import Attribution
 
 
 def join_scores(forward: Sequence[Attribution], backward: Sequence[Attribution]) -> tuple[Attribution, Attribution]:
-    """Give each direction the scores of all readings, word by word: the geometric mean of their shares.
+    """Return the scores of all readings together, for each direction, word by word: the geometric mean of their shares.
 
     Rows of `forward` are target words, rows of `backward` source words; there may be several of each. With one of each,
     j_ts = sqrt(f_ts b_st), where f and b are clamped at zero and rows sum to 1, special positions included.

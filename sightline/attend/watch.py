@@ -313,7 +313,7 @@ def _restore(implementations: list[tuple[Any, str | None]]) -> None:
 
 @contextmanager
 def eager_attention(model: nn.Module) -> Iterator[nn.Module]:
-    """Give a model that runs on its own eager attention: the reference that a watch is compared with.
+    """Return a model that runs on its own eager attention: the reference that a watch is compared with.
 
     It is a twin with the same weights, since other threads may be in the middle of a pass of the model itself; where
     there can be no twin, it is the model.

@@ -165,7 +165,7 @@ class _Additions:
 
     @contextmanager
     def watched(self) -> Iterator[dict[nn.Module, list[Addition]]]:
-        """Give what is found, as long as the context lasts."""
+        """Yield what is found, as long as the context lasts."""
         before: list[tuple[nn.Module, Before]] = []
         after: list[tuple[nn.Module, After]] = []
         for layer in {layer.module: layer for layer in self.layers}.values():

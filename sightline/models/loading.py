@@ -136,7 +136,7 @@ def _language_guess(folder: Path, tokenizer: Any) -> LanguageGuess | None:
 
 
 def _add_adapters(loaded: LoadedModel, folder: Path, dtype: str | torch.dtype | None, max_memory: int | str) -> None:
-    """Give a model the alignment adapters of its folder, and the model of the other direction that lies inside it."""
+    """Add to a model the alignment adapters of its folder, and the model of the other direction that lies inside it."""
     loaded.adapters.update((name, adapter.to(loaded.device)) for name, adapter in read_adapters(folder).items())
     reverse = folder / REVERSE
     if reverse.is_dir():

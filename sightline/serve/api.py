@@ -71,12 +71,12 @@ def build_api(workers: Workers, limits: Limits, folder: Path | None = None) -> A
 
     @api.get("/health", response_model=bodies.HealthAnswer, tags=["server"])
     async def health() -> dict[str, str]:
-        """Tell that the server runs."""
+        """Report that the server is running."""
         return {"status": "ok"}
 
     @api.get("/ready", response_model=bodies.HealthAnswer, responses={503: PROBLEMS[503]}, tags=["server"])
     async def ready() -> Any:
-        """Tell whether every model is loaded."""
+        """Report whether every model is loaded."""
         if workers.are_ready:
             return {"status": "ready"}
         return JSONResponse({"error": "The models are still loading: try again later."}, 503)
@@ -386,7 +386,7 @@ def describe_links(source: list[str], target: list[str], links: Alignment | None
 
 
 def describe_model(name: str, worker: Worker) -> dict[str, Any]:
-    """Say what a model does, as far as it is loaded."""
+    """Describe what a model does, as far as it is loaded."""
     model = worker.model
     directions = [] if model is None else [model.prompt.source_lang, model.prompt.target_lang]
     return {

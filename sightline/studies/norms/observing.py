@@ -93,7 +93,7 @@ def _give_pairs(
     category: int,
     pairs: Pairs,
 ) -> None:
-    """Give the pairs of one category in one layer, of all inputs of a batch at once."""
+    """Return the pairs of one category in one layer, of all inputs of a batch at once."""
     weights = [alpha[:, :, tokens] for alpha, tokens in zip(alphas, chosen, strict=True)]
     repeated = [
         np.broadcast_to(length[:, None, tokens], weight.shape).ravel()

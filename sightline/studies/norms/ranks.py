@@ -54,6 +54,6 @@ def _bins(values: Values) -> np.ndarray:
 
 
 def _centred_ranks(counts: np.ndarray) -> Float64[np.ndarray, " bin"]:
-    """Give each bin the mean rank of its values, as a share of all and with mean 0."""
+    """Return the mean rank of the values of each bin, as a share of all and with mean 0."""
     below = np.cumsum(counts) - counts
     return (below + counts / 2) / counts.sum() - 0.5
