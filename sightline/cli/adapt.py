@@ -44,9 +44,16 @@ def adapt(
     backward = None
     if reverse is not None:
         backward = sightline.load(reverse, source_lang=target_lang, target_lang=source_lang)
-    sources, targets = zip(*read_pairs(source, target), strict=True)
+    pairs = list(read_pairs(source, target))
     result = sightline.adapt(
-        forward, sources, targets, output=output, reverse=backward, rounds=rounds, seed=seed, quiet=quiet
+        forward,
+        [source_text for source_text, _ in pairs],
+        [target_text for _, target_text in pairs],
+        output=output,
+        reverse=backward,
+        rounds=rounds,
+        seed=seed,
+        quiet=quiet,
     )
     if json:
         print(json_module.dumps(dataclasses.asdict(result), default=str))

@@ -45,7 +45,7 @@ class Job:
         self.result: asyncio.Future[Any] = self._loop.create_future()
 
     def abandon(self) -> None:
-        """Tell the worker that nobody waits for this."""
+        """Let the worker drop this job: nobody waits for it."""
         self.abandoned.set()
 
     def finish(self, value: Any) -> None:

@@ -100,7 +100,7 @@ class Run:
         return getattr(objective, "counted", COUNTED)
 
     def set_progress(self, step: int, formed: int | None) -> None:
-        """Tell a calibration how far the run is, and at which step attention had formed."""
+        """Set how far a calibration is in the run, and at which step attention had formed."""
         if self.loaded.calibration is not None:
             steps = self.recipe.training.steps
             since = None if formed is None else (step - formed) / steps

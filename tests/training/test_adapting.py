@@ -13,6 +13,7 @@ from training.tiny import LANGUAGE, recipe, same_weights
 import sightline
 from sightline.alignment.error_rate import score_alignments
 from sightline.alignment.links import Alignment
+from sightline.cli.adapt import adapt as adapt_command
 from sightline.data.language import GeneratedLanguage, GeneratedPair, LanguageSettings
 from sightline.errors import InputError
 from sightline.training import adapting
@@ -139,3 +140,10 @@ def test_mistakes_are_told_in_one_sentence(folders: tuple[Path, Path], tmp_path:
 def test_a_model_without_an_adapter_says_how_to_get_one(folders: tuple[Path, Path]) -> None:
     with pytest.raises(InputError, match="no alignment adapter for source-target: `sightline adapt`"):
         sightline.align(folders[1], *_texts(TESTED), method="adapter")
+
+
+def test_an_empty_file_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(InputError, match="0 usable sentence pairs"):
+        adapt_command(tmp_path / "empty", output=tmp_path / "new", quiet=True)
+    assert not (tmp_path / "new").exists()
