@@ -28,8 +28,8 @@ import torch
 from opus import marian, peak_bytes, sentences
 
 import sightline
+from sightline.models.budget import positions_that_fit
 from sightline.models.loaded import LoadedModel
-from sightline.models.memory import positions_that_fit
 from sightline.text.batches import batches_by_length
 from sightline.verbs.explaining import MAX_BATCH_SIZE
 

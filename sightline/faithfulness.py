@@ -28,10 +28,10 @@ from sightline.measures.correlation import kendall_tau
 from sightline.measures.rows import Summary, summarize
 from sightline.methods import METHODS, find_method, resolved
 from sightline.methods.scored import to_attributions
+from sightline.models.budget import positions_that_fit
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.models.memory import positions_that_fit
 from sightline.text.words import Source, Text
 
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)

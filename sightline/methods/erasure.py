@@ -19,9 +19,9 @@ from sightline.errors import InputError, unknown_name
 from sightline.methods.gradients import columns_of, sides_of
 from sightline.methods.outputs import OutputSettings, find_foils, note_odds, output_numbers
 from sightline.methods.scored import Scored
+from sightline.models.budget import positions_that_fit
 from sightline.models.examples import Batch, Example, taken
 from sightline.models.loaded import LoadedModel, take_rows
-from sightline.models.memory import positions_that_fit
 
 WAYS = ("delete", "zero", "mask", "unknown")
 

@@ -20,9 +20,9 @@ from sightline.errors import InputError, unknown_name
 from sightline.methods.outputs import OutputSettings, find_foils, note_odds, output_cotangents, output_numbers
 from sightline.methods.paths import BASELINES, Path, SmoothSettings, smooth_path, straight_path
 from sightline.methods.scored import Columns, Scored
+from sightline.models.budget import gradient_positions_that_fit
 from sightline.models.examples import Batch, repeated
 from sightline.models.loaded import LoadedModel
-from sightline.models.memory import gradient_positions_that_fit
 
 NORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "l1": lambda gradient: gradient.abs().mean(-1),

@@ -16,12 +16,12 @@ from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrained
 import sightline.models.tokenization  # noqa: F401  (AutoTokenizer then knows our own)
 from sightline.errors import InputError
 from sightline.models.box import BOX_MODEL, find_in_box
+from sightline.models.budget import read_size
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.conv import ConvForConditionalGeneration
 from sightline.models.directions import choose_direction, languages_both_ways, names_direction
 from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration
-from sightline.models.memory import read_size
 from sightline.models.packed import has_packed, read_packed
 from sightline.models.saved_adapter import REVERSE, read_adapters
 from sightline.models.saved_calibration import attach_saved_calibration

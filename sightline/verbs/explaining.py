@@ -14,10 +14,10 @@ from sightline.errors import InputError
 from sightline.methods import find_method, resolved
 from sightline.methods.outputs import noting_odds
 from sightline.methods.scored import to_attributions
+from sightline.models.budget import positions_that_fit
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.models.memory import positions_that_fit
 from sightline.text.batches import map_in_batches
 from sightline.text.words import Source, Text
 

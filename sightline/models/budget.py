@@ -1,6 +1,6 @@
-"""How many positions of a model fit into the memory that a user gives.
+"""The memory budget of a loaded model: how many positions one pass may hold.
 
-An estimate from above: what every layer gives for a position is kept, twice where gradients are taken, beside the
+An upper estimate: what every layer computes for a position is kept, twice where gradients are taken, in addition to the
 attention weights and three copies of the logits. It bounds batches; it does not measure.
 """
 
@@ -16,7 +16,7 @@ from sightline.models.loaded import LoadedModel
 
 # A pass this large keeps a few cores busy; more only costs memory.
 MAX_POSITIONS = 2048
-# Gradients: so many positions in one pass; a small batch carries several points or products at a time.
+# Gradients: at most this many positions in one pass; a small batch carries several points or products at a time.
 MAX_GRADIENT_POSITIONS = 512
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -32,12 +32,12 @@ def read_size(size: int | str) -> int:
 
 
 def positions_that_fit(model: LoadedModel, length: int) -> int:
-    """Say how many positions of examples of this length one pass may hold, within the model's `max_memory`."""
+    """Return how many positions of examples of this length one pass may hold, within the model's `max_memory`."""
     return max(1, min(MAX_POSITIONS, model.max_memory // _bytes_per_position(model, length)))
 
 
 def gradient_positions_that_fit(model: LoadedModel, length: int) -> int:
-    """Say the same for a pass whose activations are kept for gradients."""
+    """Return the same for a pass whose activations are kept for gradients."""
     return max(1, min(MAX_GRADIENT_POSITIONS, model.max_memory // (2 * _bytes_per_position(model, length))))
 
 
@@ -52,7 +52,7 @@ def _bytes_per_position(model: LoadedModel, length: int) -> int:
 
 
 def _width(module: nn.Module) -> int:
-    """Say how many numbers a layer gives for a position."""
+    """Return how many numbers a layer computes for a position."""
     weight = getattr(module, "weight", None)
     if not isinstance(weight, torch.Tensor) or isinstance(module, nn.Embedding):
         return 0

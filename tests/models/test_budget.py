@@ -6,7 +6,7 @@ import zoo
 
 import sightline
 from sightline.errors import InputError
-from sightline.models.memory import gradient_positions_that_fit, positions_that_fit, read_size
+from sightline.models.budget import gradient_positions_that_fit, positions_that_fit, read_size
 
 
 @pytest.mark.parametrize(
