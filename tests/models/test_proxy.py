@@ -7,7 +7,7 @@ from scipy.special import log_softmax, softmax
 
 from sightline.alignment.bitext import build_bitext
 from sightline.alignment.lexicon import count_table
-from sightline.data.tasks import copying
+from sightline.data.toys import copying
 from sightline.models.proxy import (
     BagOfWords,
     ProxySettings,

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from sightline.data.tasks import copying
+from sightline.data.toys import copying
 from sightline.errors import InputError
 from sightline.measures import agreement
 from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
-from sightline.studies.learning.copying import ToySettings, find_heads, learned, tasks
 from sightline.studies.learning.exact import count_words, sample_pairs
 from sightline.studies.learning.frames import choose_example, count_probe, cut_frames
 from sightline.studies.learning.settings import QUICK
 from sightline.studies.learning.small_vocabulary import read_one_hot
 from sightline.studies.learning.study import STUDY
 from sightline.studies.learning.text import build_recipe, checkpoints, compare_runs
-from sightline.studies.learning.toys import (
+from sightline.studies.learning.toy_claims import learned
+from sightline.studies.learning.toy_models import (
     CopySettings,
     Curve,
     KeywordSettings,
@@ -33,6 +33,7 @@ from sightline.studies.learning.toys import (
     measure_log_odds,
     train_copying,
 )
+from sightline.studies.learning.toy_steps import ToySettings, find_heads, tasks
 from sightline.studies.learning.traces import Trace, Traced, read_trace, read_traces, to_rows
 from sightline.studies.learning.traces import _write as write_trace
 from sightline.studies.running import run_study
@@ -143,7 +144,7 @@ def test_rejection_sampling_of_heads(monkeypatch: pytest.MonkeyPatch) -> None:
         right = head % 3 == 0 or (head % 3 == 2 and sum(run[0] == head for run in runs) == 1)
         return {"step": [0, 1], "accuracy": [0.0, 1.0 if right else 0.1]}
 
-    monkeypatch.setattr("sightline.studies.learning.copying.train_copying", pretend)
+    monkeypatch.setattr("sightline.studies.learning.toy_steps.train_copying", pretend)
     work = SimpleNamespace(results={}, folder=Path(), keep=lambda name, compute: compute(), say=lambda text: None)
     pool = find_heads(work, replace(TOYS, head_seeds=3, wanted_heads=2, candidates=20))
     assert pool == {"good": [0, 3], "bad": [1, 4], "tried": [0, 1, 2, 3, 4]}

@@ -10,10 +10,10 @@ import torch
 from sightline.alignment.bitext import build_bitext
 from sightline.alignment.lexicon import count_table
 from sightline.attend.optimal import optimal_attention
-from sightline.data.tasks import PairSampler
+from sightline.data.toys import PairSampler
 from sightline.models.proxy import BagOfWords, expected_derivative, logit_derivative
-from sightline.studies.learning.copying import ToySettings, tasks
 from sightline.studies.learning.settings import LearningSettings
+from sightline.studies.learning.toy_steps import ToySettings, tasks
 from sightline.studies.study import Finding, Results
 
 COUNTED_PAIRS = 200

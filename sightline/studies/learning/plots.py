@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sightline.studies.learning.copying import draw_toy_plots
+import numpy as np
+
 from sightline.studies.learning.exact import COUNTED_PAIRS
 from sightline.studies.learning.results import measured_sets
+from sightline.studies.learning.toy_claims import KEYWORD_CURVES, learned, mean_log_odds
+from sightline.studies.learning.toy_models import LEARNED, Curve
 from sightline.studies.study import Results
 
 
@@ -18,7 +21,7 @@ def draw_plots(results: Results) -> list[dict[str, Any]]:
         plots.append(_learning_curves(name, figures["validation"]))
         if figures["frames"]:
             plots.append(_attention_as_it_forms(name, figures["frames"]))
-    plots += draw_toy_plots(results)
+    plots += _toy_plots(results)
     plots.append(
         {
             "kind": "lines",
@@ -91,4 +94,49 @@ def _count_tables(results: Results) -> dict[str, Any]:
         "note": f"An input word a row, an output word a column; {COUNTED_PAIRS} pairs of 6 words, the control's of 9.",
         "label": "task",
         "frames": frames,
+    }
+
+
+def _toy_plots(results: Results) -> list[dict[str, Any]]:
+    """Draw figures 3, 6 and 7, one line a group of runs with the least and the greatest as its band."""
+    plots = [
+        _accuracies(
+            "Learning to copy (figure 3, section 6.2)",
+            {name: results[f"toy {name}"] for name in ("permutations", "control", "mixture", "reordering")},
+        )
+    ]
+    if results.get("toy heads"):
+        plots.append(_accuracies("Heads among which one is good (figure 6)", results["toy heads"]))
+    odds = mean_log_odds(results)
+    plots.append(
+        {
+            "kind": "lines",
+            "title": "Log-odds under uniform attention (figure 7)",
+            "note": "Means over seeds and over texts with the keyword; eq. 22-25.",
+            "x": {"label": "step"},
+            "y": {"label": "log-odds gamma"},
+            "series": [{"name": name, "x": odds["step"], "y": odds[name]} for name in KEYWORD_CURVES],
+        }
+    )
+    return plots
+
+
+def _accuracies(title: str, groups: dict[str, list[Curve]]) -> dict[str, Any]:
+    series = []
+    for name, curves in groups.items():
+        steps = max((curve["step"] for curve in curves), key=len)
+        runs = np.array(
+            [[*curve["accuracy"], *[curve["accuracy"][-1]] * (len(steps) - len(curve["step"]))] for curve in curves]
+        )
+        series.append(
+            {"name": f"{name}: {learned(curves)}", "x": steps, "y": runs.mean(0).tolist()}
+            | {"low": runs.min(0).tolist(), "high": runs.max(0).tolist()}
+        )
+    return {
+        "kind": "lines",
+        "title": title,
+        "note": f"Mean over seeds, from the least to the greatest; a run learns above {LEARNED}.",
+        "x": {"label": "step"},
+        "y": {"label": "accuracy", "range": [0, 1]},
+        "series": series,
     }

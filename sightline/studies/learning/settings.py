@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sightline.studies.learning.copying import ToySettings
 from sightline.studies.learning.text import TextSettings
-from sightline.studies.learning.toys import CopySettings, KeywordSettings
+from sightline.studies.learning.toy_models import CopySettings, KeywordSettings
+from sightline.studies.learning.toy_steps import ToySettings
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Snell et al. 2021: how attention learns. What the paper claims, how it is measured, its figures beside ours.
 
 Attention follows what single words were learned to mean: runs on text (`text`), toys that deprive the model of it
-(`copying`), and the bag-of-words proxy, whose first step is IBM Model 1's count table (`exact`).
+(`toy_steps`), and the bag-of-words proxy, whose first step is IBM Model 1's count table (`exact`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sightline.studies.learning import copying, exact
+from sightline.studies.learning import exact, toy_claims
 from sightline.studies.learning.plots import draw_plots
 from sightline.studies.learning.published import (
     AGREEMENTS,
@@ -27,6 +27,7 @@ from sightline.studies.learning.published import (
 from sightline.studies.learning.results import measured_sets
 from sightline.studies.learning.settings import PAPER, QUICK, STANDARD, LearningSettings
 from sightline.studies.learning.text import build_text_steps
+from sightline.studies.learning.toy_steps import build_toy_steps
 from sightline.studies.study import Claim, Figure, Finding, Results, Step, Study, Table
 
 FAR_ABOVE = 1.5
@@ -40,7 +41,7 @@ def build_steps(settings: LearningSettings, data: Path | None) -> list[Step]:
         Step("counter-example", lambda work: exact.solve_counter_example()),
         *build_text_steps("classify", settings.classify, data),
         *build_text_steps("translate", settings.translate, data),
-        *copying.build_toy_steps(settings.toys),
+        *build_toy_steps(settings.toys),
     ]
 
 
@@ -116,13 +117,13 @@ CLAIMS = (
         "3-permutations",
         "Copying permutations of all words fails on some seeds; words out of more are always learned.",
         "figure 3: some of 20 seeds fail, against none",
-        copying.judge_copying,
+        toy_claims.judge_copying,
     ),
     Claim(
         "4-heads",
         "Eight bad heads fail, one good among eight learns, eight random ones nearly always learn.",
         "figure 6, 20 seeds each",
-        copying.judge_heads,
+        toy_claims.judge_heads,
     ),
     Claim(
         "5-derivative",
@@ -131,18 +132,18 @@ CLAIMS = (
         exact.judge_derivative,
     ),
     Claim("6-counts", "Under permutations the count table is uniform.", "figure 4", exact.judge_uniform_counts),
-    Claim("7-mixture", "A mixture of permutations fails as well.", "figure 3 right", copying.judge_mixture),
+    Claim("7-mixture", "A mixture of permutations fails as well.", "figure 3 right", toy_claims.judge_mixture),
     Claim(
         "8-reordering",
         "A fixed random order of the words is not learned in the time in which copying is.",
         "section 6.2: always fails, against always learns",
-        copying.judge_reordering,
+        toy_claims.judge_reordering,
     ),
     Claim(
         "9-keyword",
         "Under uniform attention the keyword's log-odds lead early, those of the last position late.",
         "figure 7",
-        copying.judge_keyword,
+        toy_claims.judge_keyword,
     ),
     Claim(
         "10-frozen",
@@ -163,7 +164,7 @@ CLAIMS = (
         "13-log-odds",
         "γ: keyword > one behind > mean at first; last > one behind > mean ≈ keyword in the end.",
         "eq. 24 and 25, figure 7",
-        copying.judge_log_odds,
+        toy_claims.judge_log_odds,
     ),
 )
 

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sightline.data.tasks import PairSampler, draw_keywords
+from sightline.data.toys import PairSampler, draw_keywords
 from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
 from sightline.studies.learning.small_vocabulary import read_one_hot

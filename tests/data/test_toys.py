@@ -4,7 +4,7 @@ import numpy as np
 
 from sightline.alignment.bitext import build_bitext
 from sightline.alignment.lexicon import count_table
-from sightline.data.tasks import PairSampler, copying, copying_mixture, draw_keywords, reordering
+from sightline.data.toys import PairSampler, copying, copying_mixture, draw_keywords, reordering
 
 
 def counts(task: PairSampler, words: int, examples: int) -> np.ndarray:
