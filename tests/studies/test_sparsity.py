@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from sightline.attend.projections import build_projection
 from sightline.measures import kendall_tau, summarize, support_size
 from sightline.studies.running import run_study
-from sightline.studies.sparsity.models import projection_name
 from sightline.studies.sparsity.results import trend
+from sightline.studies.sparsity.steps import projection_name
 from sightline.studies.sparsity.study import STUDY
 
 TINY = dataclasses.replace(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sightline.studies.sparsity.models import projection_name
 from sightline.studies.sparsity.results import ENCODER_NAMES, NAMES, compared, spectrum
+from sightline.studies.sparsity.steps import projection_name
 from sightline.studies.study import Results
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sightline.measures import kendall_tau
-from sightline.studies.sparsity.models import ENCODERS
+from sightline.studies.sparsity.steps import ENCODERS
 from sightline.studies.study import Results
 
 NAMES = {"imdb": "IMDb", "20news-sports": "20-News", "sst": "SST", "generated": "generated"}

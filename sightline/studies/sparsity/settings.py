@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
-from sightline.studies.sparsity.models import Settings
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The sizes of the study."""
+
+    train_texts: int
+    dev_texts: int
+    test_texts: int
+    max_words: int
+    steps: int
+    checkpoint_every: int
+    learning_rates: tuple[float, float]
+    """Of the LSTM and of the Transformer."""
+    attention_rates: tuple[float, float]
+    """Of their attention, times that of the rest; the paper's appendix B has 1 or 10."""
+    adversary_steps: int
+    adversary_rate: float
+    adversary_strength: float
+    explained: int
+    """Documents whose importances are measured by gradients."""
+    erased: int
+    """Documents whose importances are measured by leave-one-out, which needs a pass for every word."""
+    dispersed: int
+    """Documents of which the importance of every word for every state is measured."""
+    lambdas: tuple[float | int, ...] = (-100, -10, -1, 0, 0.5, 0.9)
+    width: int = 128
+    embedding_width: int = 300
+    vocabulary: int = 10_000
+    seed: int = 1
+
 
 QUICK = Settings(
     train_texts=3000,

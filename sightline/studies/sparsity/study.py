@@ -1,8 +1,8 @@
 """Is sparse attention more interpretable? (Meister et al. 2021)
 
 Classifiers with attention are trained with softmax and with sparsegen at several lambdas, on IMDb, 20 Newsgroups and
-SST where they are found; `models` says what is measured on them, `published` has the paper's figures. Here is
-what it claims, with its tables 1, 2, 3, 5 and 6; `plots` draws its figures 1 to 4.
+SST where they are found: `steps` trains them, `measuring` measures them, and `published` has the paper's figures. Here
+is what it claims, with its tables 1, 2, 3, 5 and 6; `plots` draws its figures 1 to 4.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from sightline.studies.sparsity.models import ENCODERS, build_steps
 from sightline.studies.sparsity.plots import draw_plots
 from sightline.studies.sparsity.published import TABLE_1, TABLE_2, TABLE_3, TABLE_5, TABLE_6_INPUTS, TABLE_6_STATES
 from sightline.studies.sparsity.results import ENCODER_NAMES, NAMES, compared, spectrum, trend, trends
 from sightline.studies.sparsity.settings import PAPER, QUICK, STANDARD
+from sightline.studies.sparsity.steps import ENCODERS, build_steps
 from sightline.studies.study import Claim, Figures, Finding, Results, Study, Table
 
 HIGH_ENTROPY = 0.4
