@@ -22,7 +22,7 @@ from sightline.attend.projections import precise
 from sightline.errors import InputError, unknown_name
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
-from sightline.models.texts import ClassificationTexts
+from sightline.models.tasks import ClassificationTexts
 from sightline.text.words import encode, split_words, word_part
 
 LOWEST_LOG_PROBABILITY = -1e4

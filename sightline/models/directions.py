@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from sightline.errors import InputError
-from sightline.models.texts import Prompt
+from sightline.models.tasks import Prompt
 
 LANGUAGE_TOKEN = re.compile(r">>(\w+)<<\s*")
 

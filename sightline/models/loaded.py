@@ -33,7 +33,7 @@ from sightline.models.examples import Batch, Example, build_batch
 from sightline.models.inspection import KINDS, AttentionLayer, find_attention
 from sightline.models.saved_adapter import save_adapters
 from sightline.models.saved_calibration import save_calibration
-from sightline.models.texts import TEXTS, GapTexts, Prompt, Task
+from sightline.models.tasks import TEXTS, GapTexts, Prompt, Task
 from sightline.text.languages import LanguageGuess
 from sightline.text.words import Source, Text, decode, split_segments, split_words
 

@@ -25,7 +25,7 @@ from sightline.models.lstm import LstmForConditionalGeneration
 from sightline.models.packed import has_packed, read_packed
 from sightline.models.saved_adapter import REVERSE, read_adapters
 from sightline.models.saved_calibration import attach_saved_calibration
-from sightline.models.texts import Prompt, Task
+from sightline.models.tasks import Prompt, Task
 from sightline.text.languages import FILE_NAME as GUESS_FILE
 from sightline.text.languages import LanguageGuess, read_language_guess
 
