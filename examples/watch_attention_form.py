@@ -17,9 +17,9 @@ import transformers
 
 from sightline.data.language import GeneratedLanguage, LanguageSettings
 from sightline.models.lstm import LstmSettings, build_lstm
-from sightline.training.curves import forming_step, read_record, render_record
 from sightline.training.recorder import AttentionRecorder, RecorderCallback
 from sightline.training.vocabulary import train_tokenizer
+from sightline.view.curves import forming_step, read_record, render_record
 
 STEPS, BATCH = 400, 32
 language = GeneratedLanguage(LanguageSettings(stems=60, clauses=1, inflection=False))

@@ -11,8 +11,8 @@ from typing import Any
 
 from sightline.errors import InputError
 from sightline.files import read_json, read_json_lines
-from sightline.training.curves import AGREEMENT, plot_record, read_record
 from sightline.training.journal import LOG
+from sightline.view.curves import AGREEMENT, plot_record, read_record
 from sightline.view.plots import draw_plot
 
 STUDY = "study.json"

@@ -16,7 +16,8 @@ from sightline.errors import InputError
 from sightline.files import read_json_lines
 from sightline.view.plots import draw_plot
 
-Record = Sequence[Mapping[str, Any]]
+RecordedSteps = Sequence[Mapping[str, Any]]
+"""The figures of every recorded step, from the first on."""
 AGREEMENT, CHANCE = "agreement with ", " by chance"
 FORMED = 0.5
 
@@ -46,11 +47,11 @@ def _is_like(step: Mapping[str, Any], first: Mapping[str, Any]) -> bool:
     )
 
 
-def forming_step(record: Record, layer: int = -1) -> int | None:
-    """Give the first step at which a layer's entropy has fallen at least half way to its least; None if it never fell.
+def forming_step(record: RecordedSteps, layer: int = -1) -> int | None:
+    """Return the first step at which a layer's entropy has fallen half way to its least; None if it never fell.
 
     By default of the last layer. Entropy alone cannot tell attention that forms from attention that collapses on one
-    position: look at its agreement beside chance, too.
+    position: look at its agreement compared with chance, too.
     """
     entropies = {step["step"]: step["entropy"][layer] for step in record if step["entropy"][layer] is not None}
     if not entropies:
@@ -62,8 +63,8 @@ def forming_step(record: Record, layer: int = -1) -> int | None:
     return next(step for step, entropy in entropies.items() if entropy <= first - FORMED * fall)
 
 
-def plot_record(record: Record) -> list[dict[str, Any]]:
-    """Give the curves as plots: the entropy of every layer, and its agreement with each method beside chance."""
+def plot_record(record: RecordedSteps) -> list[dict[str, Any]]:
+    """Build the curves as plots: the entropy of every layer, and its agreement with each method against chance."""
     steps = [step["step"] for step in record]
     layers = range(len(record[0]["entropy"]))
 

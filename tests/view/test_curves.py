@@ -8,8 +8,8 @@ import transformers
 import zoo
 
 from sightline.errors import InputError
-from sightline.training.curves import forming_step, plot_record, read_record, render_record
 from sightline.training.recorder import AttentionRecorder, RecorderCallback
+from sightline.view.curves import forming_step, plot_record, read_record, render_record
 
 RECORD = [
     {
