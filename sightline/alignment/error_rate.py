@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from sightline.alignment.formats import Lengths, Path, read_alignments, read_lengths
+from sightline.alignment.formats import Lengths, read_alignments, read_lengths
 from sightline.alignment.links import Alignment
 from sightline.errors import InputError
-from sightline.files import STANDARD_INPUT
+from sightline.files import STANDARD_INPUT, FilePath
 from sightline.scores import Score
 
 RESAMPLES = 1000
@@ -91,8 +91,8 @@ def _score(counts: Int64[np.ndarray, "sentence 5"], seed: int, settings: Mapping
 
 
 def score_files(
-    hypothesis: Path,
-    gold: Path,
+    hypothesis: FilePath,
+    gold: FilePath,
     *,
     format: str = "pharaoh",
     gold_format: str = "pharaoh",
@@ -100,7 +100,7 @@ def score_files(
     gold_base: int | None = None,
     target_first: bool = False,
     gold_target_first: bool = False,
-    texts: tuple[Path, Path | None] | None = None,
+    texts: tuple[FilePath, FilePath | None] | None = None,
     seed: int = 1,
 ) -> AlignmentScores:
     """Score an alignment file against a gold file; see `read_alignments` for what the settings mean.

@@ -7,26 +7,25 @@ from collections.abc import Iterable, Iterator
 from sightline.alignment.bitext import Words, build_bitext
 from sightline.alignment.columns import Alignments
 from sightline.alignment.eflomal import align_with_eflomal
-from sightline.alignment.formats import Path
 from sightline.alignment.parallel import read_pairs
 from sightline.alignment.saved import load_aligner, save_aligner
 from sightline.alignment.statistical import ALIGNERS, train_aligner
 from sightline.alignment.symmetrization import DEFAULT_RULE, RULES, symmetrize_in_columns
 from sightline.errors import InputError, unknown_name
-from sightline.files import check_writable
+from sightline.files import FilePath, check_writable
 
 EFLOMAL = "eflomal"
 
 
 def align_files(
-    source: Path,
-    target: Path | None = None,
+    source: FilePath,
+    target: FilePath | None = None,
     *,
     aligner: str | None = None,
     rule: str | None = None,
     iterations: int | None = None,
-    save: Path | None = None,
-    load: Path | None = None,
+    save: FilePath | None = None,
+    load: FilePath | None = None,
 ) -> Iterator[Alignments]:
     """Align parallel text (see `read_pairs`) in both directions, joined by a rule; yield many alignments at a time.
 

@@ -12,7 +12,6 @@ guessed; but a file that contradicts what was said is refused, with the likely c
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
@@ -22,10 +21,9 @@ from sightline.alignment.columns import Alignments
 from sightline.alignment.links import Alignment
 from sightline.alignment.parallel import read_pairs
 from sightline.errors import InputError, unknown_name
-from sightline.files import STANDARD_OUTPUT, check_fields, parse_json, read_lines, write_lines
+from sightline.files import STANDARD_OUTPUT, FilePath, check_fields, parse_json, read_lines, write_lines
 from sightline.limits import MOST_SENTENCES_SKIPPED, MOST_WORDS
 
-Path = str | os.PathLike[str]
 Lengths = tuple[int, int]
 
 PHARAOH_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)(?::(\S+))?")
@@ -54,13 +52,13 @@ class WrittenSentence(NamedTuple):
 class Format(NamedTuple):
     """How a format is read from lines, how a sentence (counted from 1) is written, and how it counts words."""
 
-    read: Callable[[Path, Iterable[str]], Iterator[WrittenSentence]]
+    read: Callable[[FilePath, Iterable[str]], Iterator[WrittenSentence]]
     write: Callable[[int, WrittenSentence, bool], str]
     base: int
 
 
 def read_alignments(
-    path: Path,
+    path: FilePath,
     format: str = "pharaoh",
     base: int | None = None,
     target_first: bool = False,
@@ -93,7 +91,7 @@ def read_alignments(
 
 def write_alignments(
     alignments: Iterable[Alignment | Alignments],
-    path: Path = STANDARD_OUTPUT,
+    path: FilePath = STANDARD_OUTPUT,
     format: str = "pharaoh",
     base: int | None = None,
     target_first: bool = False,
@@ -140,7 +138,7 @@ def _written(alignment: Alignment, base: int) -> WrittenSentence:
     return WrittenSentence(links, alignment.source_length, alignment.target_length)
 
 
-def read_lengths(source: Path, target: Path | None = None) -> Iterator[Lengths]:
+def read_lengths(source: FilePath, target: FilePath | None = None) -> Iterator[Lengths]:
     """Yield how many words each sentence of a parallel text has on either side."""
     for source_text, target_text in read_pairs(source, target):
         yield len(source_text.split()), len(target_text.split())
@@ -169,7 +167,7 @@ def _alignment(sentence: WrittenSentence, base: int, target_first: bool) -> Alig
 
 
 def _with_lengths(
-    path: Path, format: str, sentences: Iterable[WrittenSentence], lengths: Iterable[Lengths] | None
+    path: FilePath, format: str, sentences: Iterable[WrittenSentence], lengths: Iterable[Lengths] | None
 ) -> Iterator[tuple[WrittenSentence, Lengths | None]]:
     if lengths is None:
         yield from ((sentence, None) for sentence in sentences)
@@ -232,7 +230,7 @@ def _confidence(where: str, text: str | float | int) -> float:
     return confidence
 
 
-def _read_pharaoh(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]:
+def _read_pharaoh(path: FilePath, lines: Iterable[str]) -> Iterator[WrittenSentence]:
     for number, line in enumerate(lines, start=1):
         links = []
         for item in line.split():
@@ -258,7 +256,7 @@ def _pharaoh_link(link: WrittenLink) -> str:
     return f"{_plain_link(link)}:{link.confidence:.4g}" if link.sure else _plain_link(link)
 
 
-def _read_naacl(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]:
+def _read_naacl(path: FilePath, lines: Iterable[str]) -> Iterator[WrittenSentence]:
     current = 1
     links: list[WrittenLink] = []
     for number, line in enumerate(lines, start=1):
@@ -299,7 +297,7 @@ def _write_naacl(number: int, sentence: WrittenSentence, confidences: bool) -> s
     )
 
 
-def _read_json_lines(path: Path, lines: Iterable[str]) -> Iterator[WrittenSentence]:
+def _read_json_lines(path: FilePath, lines: Iterable[str]) -> Iterator[WrittenSentence]:
     for number, line in enumerate(lines, start=1):
         where = f"{path}, line {number}"
         try:

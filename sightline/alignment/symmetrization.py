@@ -31,10 +31,11 @@ import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
 from sightline.alignment.columns import NOT_KNOWN, Alignments, each_alignment
-from sightline.alignment.formats import Path, read_alignments
+from sightline.alignment.formats import read_alignments
 from sightline.alignment.links import Alignment
 from sightline.compilation import njit
 from sightline.errors import InputError, unknown_name
+from sightline.files import FilePath
 from sightline.limits import MOST_WORDS
 
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))  # (target, source)
@@ -90,8 +91,8 @@ def symmetrize_in_columns(
 
 
 def symmetrize_files(
-    forward: Path,
-    reverse: Path,
+    forward: FilePath,
+    reverse: FilePath,
     rule: str,
     *,
     format: str = "pharaoh",
@@ -133,7 +134,7 @@ def _chunks(pairs: Iterator[tuple[Alignment, Alignment]]) -> Iterator[list[tuple
         yield chunk
 
 
-def _refuse_flipped(pairs: list[tuple[Alignment, Alignment]], reverse_name: Path) -> None:
+def _refuse_flipped(pairs: list[tuple[Alignment, Alignment]], reverse_name: FilePath) -> None:
     as_said = sum(len(forward.links & reverse.links) for forward, reverse in pairs)
     flipped = sum(len(forward.links & reverse.flipped().links) for forward, reverse in pairs)
     if flipped > 2 * as_said + len(pairs):  # far more than short, monotone sentences would share by chance

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from sightline.errors import InputError, unknown_name
 from sightline.methods.outputs import OutputSettings, find_foils, note_odds, output_cotangents, output_numbers
-from sightline.methods.paths import BASELINES, Path, SmoothSettings, smooth_path, straight_path
+from sightline.methods.paths import BASELINES, InputPath, SmoothSettings, smooth_path, straight_path
 from sightline.methods.scored import Columns, Scored
 from sightline.models.budget import gradient_positions_that_fit
 from sightline.models.examples import Batch, repeated
@@ -138,7 +138,7 @@ def average_gradients(
     batch: Batch,
     settings: OutputSettings,
     sides: tuple[str, ...],
-    path: Path,
+    path: InputPath,
     reduce: Reduce,
 ) -> Float[Tensor, "batch target column"]:
     """Average reduced gradients over the points of a path; several points share a pass where the batch is small."""
@@ -164,7 +164,7 @@ def _gradients_at(
     batch: Batch,
     settings: OutputSettings,
     sides: tuple[str, ...],
-    path: Path,
+    path: InputPath,
     points: range,
     reduce: Reduce,
 ) -> Float[Tensor, "point_and_batch target column"]:
@@ -184,7 +184,7 @@ def _gradients_at(
     spreads = {side: lambda e, side=side: spread(e, side) for side in model.embedding_sites}
     with_leaves = spreads | {side: lambda e, side=side: at_leaf(e, side) for side in sides}
     several = repeated(batch, len(points))
-    unchanged = type(path) is Path  # its one point is the input itself
+    unchanged = type(path) is InputPath  # its one point is the input itself
     if model.task == "classify":
         with torch.enable_grad(), model.changed_embeddings(**with_leaves):
             foils = find_foils(model, several, settings.contrast)

@@ -45,7 +45,7 @@ class SmoothSettings:
             raise unknown_name("average", self.average, ["clamped", "raw"])
 
 
-class Path:
+class InputPath:
     """The plain path: one point, the input itself."""
 
     weights: list[float]
@@ -67,7 +67,7 @@ class Path:
 
 
 @dataclass
-class NoisyPath(Path):
+class NoisyPath(InputPath):
     """SmoothGrad's points: the input with noise. A gradient there is multiplied with the clean embedding."""
 
     batch: Batch
@@ -107,7 +107,7 @@ class NoisyPath(Path):
 
 
 @dataclass
-class StraightPath(Path):
+class StraightPath(InputPath):
     """Integrated gradients' points: on the straight line from a baseline to the input, by Gauss-Legendre's rule."""
 
     baselines: dict[str, Tensor]
@@ -129,12 +129,12 @@ class StraightPath(Path):
         return embedding - self.baselines[side]
 
 
-def smooth_path(batch: Batch, settings: SmoothSettings) -> Path:
+def smooth_path(batch: Batch, settings: SmoothSettings) -> InputPath:
     """Give SmoothGrad's points, or without samples the input itself."""
-    return NoisyPath(batch, settings) if settings.smoothgrad else Path()
+    return NoisyPath(batch, settings) if settings.smoothgrad else InputPath()
 
 
-def straight_path(model: LoadedModel, baseline: str, steps: int) -> Path:
+def straight_path(model: LoadedModel, baseline: str, steps: int) -> InputPath:
     """Give the points from a baseline (pad, zero or mask) to the input."""
     vectors = {
         side: model.embedding_of(side, None if baseline == "zero" else baseline) for side in model.embedding_sites
