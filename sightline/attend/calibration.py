@@ -63,7 +63,7 @@ RELEASED: dict[str, Any] = {
 
 Mask = Float[Tensor, "batch head target source"]
 Weights = Float[Tensor, "batch head target source"]
-Way = Literal["calibrated", "perturbed", "original"]
+CalibrationMode = Literal["calibrated", "perturbed", "original"]
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class _Running:
     """How a calibration runs in a context."""
 
     calibration: Calibration
-    way: Way
+    mode: CalibrationMode
     masks: Masks
     change: Callable[[Mask], Mask] | None
     penalized: bool
@@ -295,14 +295,14 @@ class Calibration(nn.Module):
 
     @contextmanager
     def running(
-        self, way: Way, change: Callable[[Mask], Mask] | None = None, *, penalized: bool = False
+        self, mode: CalibrationMode, change: Callable[[Mask], Mask] | None = None, *, penalized: bool = False
     ) -> Iterator[Masks]:
         """Run calibrated, perturbed, or with the original attention, and yield the masks of the pass.
 
         `change` replaces the model's own mask. Masks of a calibrated pass have constant weights; those to be
         `penalized` are given as functions of the mask's weights, and of nothing else.
         """
-        running = _Running(self, way, Masks(), change, penalized)
+        running = _Running(self, mode, Masks(), change, penalized)
         token = _running.set(running)
         try:
             yield running.masks
@@ -330,7 +330,7 @@ class Calibration(nn.Module):
 
     def _begin_pass(self, decoder: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         running = self._how()
-        if running is not None and running.way == "original":
+        if running is not None and running.mode == "original":
             return
         if decoder.training and getattr(decoder, "gradient_checkpointing", False):  # layers would run outside of here
             raise InputError("Calibrated attention cannot be computed twice: switch gradient checkpointing off.")
@@ -363,7 +363,7 @@ class Calibration(nn.Module):
         assert current is not None
         assert current.states is not None
         number = next(i for i, layer in enumerate(self._attached[1]) if layer is call.layer)
-        perturbed = running is not None and running.way == "perturbed"
+        perturbed = running is not None and running.mode == "perturbed"
         layer = self._layer(number)
         mask = layer.mask(current.states, current.encoded, call.mask, trained=perturbed)
         if running is not None:

@@ -18,7 +18,7 @@ from sightline.models.examples import Batch
 from sightline.models.inspection import KINDS, AttentionLayer
 from sightline.models.loaded import LoadedModel
 
-Choice = int | str
+Selection = int | str
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class LayerSettings:
     HEADS: ClassVar[tuple[str, ...]] = ("all", "mean")
 
     kind: str | None = None
-    layer: Choice = "all"
-    head: Choice = "mean"
+    layer: Selection = "all"
+    head: Selection = "mean"
     reading: str = "output"
 
     def __post_init__(self) -> None:
@@ -168,7 +168,9 @@ def _default_kind(model: LoadedModel) -> str:
     return next(kind for kind in ("cross", "decoder", "encoder") if kind in kinds)
 
 
-def choose_head(scores: Float[Tensor, "batch head query key"], head: Choice) -> Float[Tensor, "batch *head query key"]:
+def choose_head(
+    scores: Float[Tensor, "batch head query key"], head: Selection
+) -> Float[Tensor, "batch *head query key"]:
     """Average over heads, keep them, or choose one."""
     if head == "mean":
         return scores.mean(1)

@@ -150,7 +150,7 @@ class PairAnswer(BaseModel):
     links: list[WordLink]
 
 
-class Choice(BaseModel):
+class AlternativeAnswer(BaseModel):
     text: str
     probability: float
     rank: int
@@ -159,7 +159,7 @@ class Choice(BaseModel):
 class ContrastAnswer(BaseModel):
     """The model's alternatives at a position and, where a contrast was given, what speaks for the one and the other."""
 
-    alternatives: list[Choice]
+    alternatives: list[AlternativeAnswer]
     attribution: AttributionAnswer | None
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from sacrebleu.metrics import BLEU
 
-from sightline.attend.calibration import Mask, Way
+from sightline.attend.calibration import CalibrationMode, Mask
 from sightline.attribution import Attribution
 from sightline.measures import by_entropy, calibration_divergence, importance_correlation, measure_calibration
 from sightline.models.loaded import LoadedModel
@@ -106,7 +106,7 @@ def measure_losses(model: LoadedModel, sources: list[str], targets: list[str], s
         order = torch.rand(mask.shape, generator=generator).argsort(-1)
         return mask.gather(-1, order.to(mask.device))
 
-    ways: dict[str, tuple[Way, Callable[[Mask], Mask] | None]] = {
+    ways: dict[str, tuple[CalibrationMode, Callable[[Mask], Mask] | None]] = {
         "calibrated": ("calibrated", None),
         "original": ("original", None),
         "perturbed": ("perturbed", None),
