@@ -10,11 +10,12 @@ from typing import Any
 from sacrebleu.metrics import BLEU, CHRF
 
 import sightline
+from sightline.data.corpora import TextPair
 from sightline.data.gold import ALL_REGISTERS, REGISTERS, read_gold
 from sightline.models.loaded import LoadedModel
 from sightline.scores import Score
 from sightline.text.languages import LanguageGuess
-from sightline.training.augmentation import Pair, shared_names
+from sightline.training.augmentation import shared_names
 
 SEARCH = {"num_beams": 4, "length_penalty": 1.0}
 NAMED_SENTENCES = 200
@@ -36,7 +37,7 @@ class Quality:
     """By registers and by how the model is read, the usual way first."""
 
 
-def measure(model: LoadedModel, tests: Mapping[str, Sequence[Pair]], has_adapter: bool) -> Quality:
+def measure(model: LoadedModel, tests: Mapping[str, Sequence[TextPair]], has_adapter: bool) -> Quality:
     """Translate held-out pairs of each corpus both ways, and align the gold pairs of the package."""
     assert model.other_way is not None
     translation, names = {}, {}
@@ -88,7 +89,7 @@ def _score(metric: Any, hypotheses: list[str], references: list[list[str]]) -> S
     return Score(value.name, value.score, settings=settings, decimals=1)
 
 
-def measure_guess(guess: LanguageGuess, tests: Mapping[str, Sequence[Pair]]) -> dict[str, tuple[int, int, int]]:
+def measure_guess(guess: LanguageGuess, tests: Mapping[str, Sequence[TextPair]]) -> dict[str, tuple[int, int, int]]:
     """Count, by their length, the sentences, those recognised, and those taken for the other language."""
     counts = {}
     sentences = [(pair[side], side) for pairs in tests.values() for pair in pairs for side in (0, 1)]

@@ -7,6 +7,8 @@ from pathlib import Path
 from sightline.errors import InputError
 from sightline.files import read_lines
 
+TextPair = tuple[str, str]
+"""A source and its target; of labelled text, the text and its label."""
 FOLDER_VARIABLE = "SIGHTLINE_DATA"
 USUAL_FOLDER = Path("../shared/data")
 """Where corpora lie when the variable is not set: beside the repository, or beside the working directory."""
@@ -35,7 +37,7 @@ def data_path(name: str) -> Path:
     return path
 
 
-def read_tab_separated(path: str | Path, columns: tuple[int, int] = (0, 1)) -> Iterator[tuple[str, str]]:
+def read_tab_separated(path: str | Path, columns: tuple[int, int] = (0, 1)) -> Iterator[TextPair]:
     """Yield the sentence pairs in two columns, counted from 0, of a tab-separated file."""
     for number, line in enumerate(read_lines(path), start=1):
         cells = line.split("\t")

@@ -8,18 +8,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from sightline.data.corpora import TextPair
+
 MOST_JOINED = 6
 # As in the vocabulary, apostrophes and hyphens stay in their word.
 MARK = re.compile(r"([^\w\s'’-])")
 NAME_OR_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]{3,}")
 
-Pair = tuple[str, str]
-"""A source and a target; or a text and its label."""
-
 
 def augment(
-    pairs: Sequence[Pair], joined: float, spaced: float, renamed: float, max_words: int, seed: int
-) -> list[Pair]:
+    pairs: Sequence[TextPair], joined: float, spaced: float, renamed: float, max_words: int, seed: int
+) -> list[TextPair]:
     """Change names in a fraction of the pairs, join a fraction into longer texts, set marks apart in a fraction."""
     draw = np.random.default_rng(seed)
     pairs = rename(pairs, renamed, np.random.default_rng([seed, 1])) if renamed else list(pairs)
@@ -41,7 +40,7 @@ def space_marks(text: str) -> str:
     return " ".join(MARK.sub(r" \1 ", text).split())
 
 
-def rename(pairs: Sequence[Pair], share: float, draw: np.random.Generator) -> list[Pair]:
+def rename(pairs: Sequence[TextPair], share: float, draw: np.random.Generator) -> list[TextPair]:
     """Replace, in a fraction of the pairs that have one, a name or number that both sides share by an invented one.
 
     An invented name begins as another name of the text and ends as the one it replaces, so that what its ending says
@@ -81,7 +80,7 @@ def _invent_number(old: str, draw: np.random.Generator) -> str:
     )
 
 
-def _groups(pairs: Sequence[Pair], max_words: int, draw: np.random.Generator) -> Iterator[list[Pair]]:
+def _groups(pairs: Sequence[TextPair], max_words: int, draw: np.random.Generator) -> Iterator[list[TextPair]]:
     """Cut pairs into groups of two to `MOST_JOINED`, smaller where a side would have more than `max_words`."""
     start = 0
     while start < len(pairs):
@@ -97,10 +96,10 @@ def _groups(pairs: Sequence[Pair], max_words: int, draw: np.random.Generator) ->
         start += len(group)
 
 
-def _words(pair: Pair) -> np.ndarray:
+def _words(pair: TextPair) -> np.ndarray:
     """Return the number of words of each side."""
     return np.array([len(side.split()) for side in pair])
 
 
-def _join(pairs: Sequence[Pair]) -> Pair:
+def _join(pairs: Sequence[TextPair]) -> TextPair:
     return " ".join(source for source, _ in pairs), " ".join(target for _, target in pairs)

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from sightline.data.corpora import TextPair
 from sightline.errors import InputError
-from sightline.training.corpus import Pair
 from sightline.training.vocabulary import language_token
 
 IGNORED = -100
@@ -87,8 +87,8 @@ class EncodedPairs:
 
 
 def encode_pairs(
-    pairs: Sequence[Pair], tokenizer: Any, max_length: int, languages: tuple[str, str] | None = None
-) -> tuple[EncodedPairs, list[Pair]]:
+    pairs: Sequence[TextPair], tokenizer: Any, max_length: int, languages: tuple[str, str] | None = None
+) -> tuple[EncodedPairs, list[TextPair]]:
     """Encode the pairs that have at most `max_length` pieces on a side, and give them as text too.
 
     With `languages` every pair is there in both directions, and its source begins with the token of its target.

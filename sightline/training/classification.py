@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from sightline.data.corpora import TextPair
 from sightline.errors import InputError
 from sightline.training.batches import EncodedPairs, Ragged, encode_texts
-from sightline.training.corpus import Pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class EncodedTexts(EncodedPairs):
         return tensors | {"labels": tensors["labels"][:, 0]}
 
 
-def label_names(pairs: Sequence[Pair]) -> list[str]:
+def label_names(pairs: Sequence[TextPair]) -> list[str]:
     """List the labels of texts, sorted; a model numbers them so."""
     names = sorted({label for _, label in pairs})
     if len(names) < 2:
@@ -41,8 +41,8 @@ def label_names(pairs: Sequence[Pair]) -> list[str]:
 
 
 def encode_labelled(
-    pairs: Sequence[Pair], tokenizer: Any, max_length: int, labels: Sequence[str]
-) -> tuple[EncodedTexts, list[Pair]]:
+    pairs: Sequence[TextPair], tokenizer: Any, max_length: int, labels: Sequence[str]
+) -> tuple[EncodedTexts, list[TextPair]]:
     """Encode the texts that have at most `max_length` pieces, and give them with their labels as text too."""
     numbers = {label: number for number, label in enumerate(labels)}
     unknown = next((label for _, label in pairs if label not in numbers), None)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from sightline.alignment.parallel import read_pairs
 from sightline.data import europarl, hansard
-from sightline.data.corpora import data_folder, read_tab_separated
+from sightline.data.corpora import TextPair, data_folder, read_tab_separated
 from sightline.data.labelled import SETS, Labelled, read_labelled, read_labelled_file
 from sightline.data.language import GeneratedLanguage
 from sightline.errors import InputError
-from sightline.training.augmentation import Pair, augment
+from sightline.training.augmentation import augment
 from sightline.training.recipe import CorpusSettings, DataSettings
 
 Cleaner = Callable[[str], str]
@@ -35,12 +35,12 @@ class Corpora:
     `skipped` counts what was left out, and why; `tests` has the test pairs by the name of their corpus.
     """
 
-    train: list[Pair]
-    dev: list[Pair]
-    test: list[Pair]
+    train: list[TextPair]
+    dev: list[TextPair]
+    test: list[TextPair]
     train_pairs: int
     skipped: dict[str, int]
-    tests: dict[str, list[Pair]] = field(default_factory=dict)
+    tests: dict[str, list[TextPair]] = field(default_factory=dict)
 
     def summary(self) -> str:
         """Say how many pairs there are and how many were left out."""
@@ -58,8 +58,8 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
     train = parts[0] if len(parts) == 1 else _distinct(itertools.chain.from_iterable(parts), skipped)
     if not train:
         raise InputError(f"The training text has no usable pair: {_count(skipped) or 'it is empty'}.")
-    held_out: dict[str, list[Pair]] = {"dev": [], "test": []}
-    tests: dict[str, list[Pair]] = {}
+    held_out: dict[str, list[TextPair]] = {"dev": [], "test": []}
+    tests: dict[str, list[TextPair]] = {}
     wanted: dict[str, int] = {}
     for role in HELD_OUT_ROLES:
         corpus: CorpusSettings | None = getattr(data, role)
@@ -85,7 +85,7 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
 
 def _read_corpus(
     corpus: CorpusSettings, role: str, data: DataSettings, folder: Path, skipped: Counter[str]
-) -> Iterator[Pair]:
+) -> Iterator[TextPair]:
     """Yield the pairs of one corpus that are neither empty nor too long."""
     clean_source, clean_target = _cleaners(data)
     for source, target in islice(_raw_pairs(corpus, role, folder), corpus.sentences):
@@ -101,7 +101,7 @@ def _read_corpus(
             yield source, target
 
 
-def _raw_pairs(corpus: CorpusSettings, role: str, folder: Path) -> Iterator[Pair]:
+def _raw_pairs(corpus: CorpusSettings, role: str, folder: Path) -> Iterator[TextPair]:
     if corpus.source is not None and corpus.target is not None:
         return read_pairs(find_file(corpus.source, folder), find_file(corpus.target, folder))
     if corpus.pairs is not None:
@@ -145,8 +145,8 @@ def _cleaners(data: DataSettings) -> tuple[Cleaner, Cleaner]:
     return cleaners[data.languages[0]], cleaners[data.languages[1]]
 
 
-def _distinct(pairs: Iterable[Pair], skipped: Counter[str]) -> list[Pair]:
-    seen: dict[Pair, None] = {}
+def _distinct(pairs: Iterable[TextPair], skipped: Counter[str]) -> list[TextPair]:
+    seen: dict[TextPair, None] = {}
     repeated = 0
     for pair in pairs:
         repeated += pair in seen
@@ -161,14 +161,14 @@ def sentence_key(sentence: str) -> str:
     return "".join(letter for letter in sentence.casefold() if letter.isalnum()) or sentence
 
 
-def _hold_out(pairs: list[Pair], wanted: dict[str, int], seed: int) -> dict[str, list[Pair]]:
+def _hold_out(pairs: list[TextPair], wanted: dict[str, int], seed: int) -> dict[str, list[TextPair]]:
     """Choose source sentences by their hash, so that neither their order nor the rest of the text matters.
 
     Of a sentence with several translations the first is taken.
     """
     if not wanted:
         return {}
-    first_pairs: dict[str, Pair] = {}
+    first_pairs: dict[str, TextPair] = {}
     for pair in pairs:
         first_pairs.setdefault(sentence_key(pair[0]), pair)
     if sum(wanted.values()) >= len(first_pairs):
@@ -179,7 +179,9 @@ def _hold_out(pairs: list[Pair], wanted: dict[str, int], seed: int) -> dict[str,
     return {role: [first_pairs[key] for key in islice(order, count)] for role, count in wanted.items()}
 
 
-def _without_seen(pairs: list[Pair], held_out: list[Pair], bidirectional: bool, skipped: Counter[str]) -> list[Pair]:
+def _without_seen(
+    pairs: list[TextPair], held_out: list[TextPair], bidirectional: bool, skipped: Counter[str]
+) -> list[TextPair]:
     """Drop pairs whose source (for both directions also: whose target) is a held-out sentence."""
     sides = (0, 1) if bidirectional else (0,)
     keys = [{sentence_key(pair[side]) for pair in held_out} for side in sides]

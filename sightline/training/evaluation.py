@@ -13,9 +13,9 @@ from accelerate.utils import gather_object
 from sacrebleu.metrics import BLEU
 from torch import nn
 
+from sightline.data.corpora import TextPair
 from sightline.models.loading import load
 from sightline.training.batches import EncodedPairs, epoch_batches
-from sightline.training.corpus import Pair
 from sightline.training.vocabulary import language_token
 from sightline.verbs.translating import translate
 
@@ -50,7 +50,7 @@ def measure(
 def measure_bleu(
     model: Any,
     tokenizer: Any,
-    pairs: Sequence[Pair],
+    pairs: Sequence[TextPair],
     languages: tuple[str, str],
     bidirectional: bool,
     generation: dict[str, Any],

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sightline.data.corpora import TextPair
 from sightline.text.languages import LIMIT, UNIT, LanguageGuess, listed_words, pieces_of
-from sightline.training.augmentation import Pair
 
 MOST_PAIRS = 200_000
 """Of a longer text this many pairs, evenly spread, are read."""
@@ -28,7 +28,7 @@ PENALTY = 0.5
 ROUNDS = 40
 
 
-def learn_languages(pairs: Sequence[Pair], languages: tuple[str, str]) -> LanguageGuess:
+def learn_languages(pairs: Sequence[TextPair], languages: tuple[str, str]) -> LanguageGuess:
     """Learn to tell the two sides of parallel text apart."""
     step = -(-len(pairs) // MOST_PAIRS)
     counts = [Counter(word for pair in pairs[::step] for word in listed_words(pair[side])) for side in (0, 1)]

@@ -15,6 +15,7 @@ from torch import nn
 from transformers import AutoTokenizer
 from transformers.utils import logging
 
+from sightline.data.corpora import TextPair
 from sightline.errors import InputError
 from sightline.files import check_folder_writable, read_json, write_json, writing_into
 from sightline.models.loaded import LoadedModel
@@ -36,7 +37,7 @@ from sightline.training.classification import (
     encode_labelled,
     label_names,
 )
-from sightline.training.corpus import Corpora, Pair, read_corpora
+from sightline.training.corpus import Corpora, read_corpora
 from sightline.training.evaluation import measure, measure_bleu
 from sightline.training.journal import Journal
 from sightline.training.languages import learn_languages
@@ -65,8 +66,8 @@ class Run:
     train: EncodedPairs
     dev: EncodedPairs
     test: EncodedPairs | None
-    dev_pairs: list[Pair]
-    test_pairs: list[Pair]
+    dev_pairs: list[TextPair]
+    test_pairs: list[TextPair]
     checkpoints: Checkpoints
     position: Position
     journal: Journal | None
@@ -129,7 +130,7 @@ class Run:
         objective = self.accelerator.unwrap_model(self.objective, keep_fp32_wrapper=True)
         return measure(objective, pairs, self.recipe.training.batch_tokens, self.accelerator)
 
-    def measure_bleu(self, pairs: Sequence[Pair], generation: dict[str, Any]) -> tuple[dict[str, float], str]:
+    def measure_bleu(self, pairs: Sequence[TextPair], generation: dict[str, Any]) -> tuple[dict[str, float], str]:
         """Give BLEU by direction, and its signature."""
         data = self.recipe.data
         return measure_bleu(
@@ -215,7 +216,7 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
 
 def _encoder(
     recipe: Recipe, corpora: Corpora, tokenizer: Any
-) -> Callable[[Sequence[Pair]], tuple[EncodedPairs, list[Pair]]]:
+) -> Callable[[Sequence[TextPair]], tuple[EncodedPairs, list[TextPair]]]:
     """Give the function that turns the pairs of this recipe into ids."""
     max_length = recipe.model.max_positions
     if ARCHITECTURES[recipe.architecture].classifies:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.data.corpora import TextPair
 from sightline.errors import InputError
-from sightline.training.corpus import Corpora, Pair, _hold_out, _without_seen, read_corpora, sentence_key
+from sightline.training.corpus import Corpora, _hold_out, _without_seen, read_corpora, sentence_key
 from sightline.training.recipe import CorpusSettings, DataSettings, read_recipe
 
 SOURCES = ["The cat sleeps.", "A dog sees it!", "the cat sleeps", "", "Yes.", "Yes.", "No.", "Perhaps so."]
@@ -149,7 +150,7 @@ pairs = st.lists(st.tuples(sentences, sentences), min_size=6, max_size=40)
 
 @settings(max_examples=40)
 @given(pairs, st.integers(0, 3), st.booleans(), st.randoms())
-def test_no_held_out_sentence_is_seen(pairs: list[Pair], seed: int, both_ways: bool, random: Any) -> None:
+def test_no_held_out_sentence_is_seen(pairs: list[TextPair], seed: int, both_ways: bool, random: Any) -> None:
     sources = {sentence_key(source) for source, _ in pairs}
     if len(sources) < 4:
         return

@@ -20,6 +20,7 @@ from typing import Any
 
 from sightline.alignment.parallel import read_pairs
 from sightline.attend.calibration import RELEASED
+from sightline.data.corpora import TextPair
 from sightline.data.language import GeneratedLanguage, LanguageSettings
 from sightline.errors import InputError
 from sightline.files import write_text
@@ -29,7 +30,6 @@ from sightline.studies.calibration.significance import measure_gain
 from sightline.studies.study import Step, Work
 from sightline.training import train
 
-Pair = tuple[str, str]
 GAINS = "gains"
 """The last step, which compares the systems that the others have trained."""
 SIZES = ("small", "large")
@@ -150,12 +150,12 @@ def _compare(work: Work, names: Sequence[str], settings: Settings) -> dict[str, 
     return gains
 
 
-def _read_texts(settings: Settings, size: str, data: Path | None) -> dict[str, list[Pair]]:
+def _read_texts(settings: Settings, size: str, data: Path | None) -> dict[str, list[TextPair]]:
     """Read the pairs to train on, to choose checkpoints by, and to test on; none of the last is among the others."""
     count, dev = settings.pairs[SIZES.index(size)], settings.dev_pairs
     if settings.corpus == "generated":
         language = GeneratedLanguage(LANGUAGE)
-        streams: dict[str, Iterator[Pair]] = {
+        streams: dict[str, Iterator[TextPair]] = {
             role: ((one.source, one.target) for one in language.stream(role)) for role in ("train", "test")
         }
     else:
@@ -166,7 +166,7 @@ def _read_texts(settings: Settings, size: str, data: Path | None) -> dict[str, l
     return {"dev": known[:dev], "train": known[dev:], "test": test}
 
 
-def _stream(settings: Settings, part: str, data: Path | None) -> Iterator[Pair]:
+def _stream(settings: Settings, part: str, data: Path | None) -> Iterator[TextPair]:
     folder = Path(settings.corpus) if data is None else data / settings.corpus
     paths = []
     for language in settings.languages:
@@ -181,7 +181,7 @@ def _stream(settings: Settings, part: str, data: Path | None) -> Iterator[Pair]:
     return read_pairs(*paths)
 
 
-def _write_texts(folder: Path, parts: dict[str, list[Pair]]) -> None:
+def _write_texts(folder: Path, parts: dict[str, list[TextPair]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for role, pairs in parts.items():
         for number, side in enumerate(("source", "target")):

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from transformers import AutoTokenizer
 
+from sightline.data.corpora import TextPair
 from sightline.measures import agreement, contextualize, kendall_tau, random_agreement, summarize
 from sightline.models.proxy import BagOfWords, ProxySettings, train_proxy
 from sightline.studies.learning.frames import Sides, choose_example, count_probe, cut_frames, rounded
@@ -30,7 +31,7 @@ from sightline.studies.learning.traces import Trace, Traced, Tracer, measure_pro
 from sightline.studies.study import Step, Work
 from sightline.training.batches import EncodedPairs, Ragged, encode_pairs
 from sightline.training.classification import encode_labelled, label_names
-from sightline.training.corpus import Corpora, Pair, read_corpora
+from sightline.training.corpus import Corpora, read_corpora
 from sightline.training.loop import train
 from sightline.training.recipe import Recipe, read_recipe
 
@@ -191,7 +192,7 @@ def _train(
     name: str,
     settings: TextSettings,
     role: str,
-    examples: Mapping[str, Sequence[Pair]],
+    examples: Mapping[str, Sequence[TextPair]],
     data: Path | None,
 ) -> dict[str, Any]:
     """Train one run and record it on all examples."""
@@ -225,7 +226,7 @@ def _train_proxy(
     recipe: Recipe,
     settings: TextSettings,
     corpora: Corpora,
-    examples: Mapping[str, Sequence[Pair]],
+    examples: Mapping[str, Sequence[TextPair]],
 ) -> dict[str, Any]:
     """Train the bag of words on the same ids, and record its probe at the same steps."""
     tokenizer, labels, sides = _encode(work.folder, task, recipe, corpora, examples)
@@ -243,7 +244,7 @@ def _train_proxy(
 
 
 def _encode(
-    folder: Path, task: Task, recipe: Recipe, corpora: Corpora, examples: Mapping[str, Sequence[Pair]]
+    folder: Path, task: Task, recipe: Recipe, corpora: Corpora, examples: Mapping[str, Sequence[TextPair]]
 ) -> tuple[Any, list[str], dict[str, Sides]]:
     """Give the tokenizer of the runs, the labels (of a classifier), and all texts as the ids that the runs had."""
     tokenizer = AutoTokenizer.from_pretrained(folder / "runs" / "first")
@@ -253,7 +254,7 @@ def _encode(
 
 
 def _ids(
-    task: Task, pairs: Sequence[Pair], tokenizer: Any, recipe: Recipe, labels: Sequence[str]
+    task: Task, pairs: Sequence[TextPair], tokenizer: Any, recipe: Recipe, labels: Sequence[str]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Give the pairs as the ids that the other runs read and say."""
     longest = recipe.model.max_positions
@@ -338,7 +339,7 @@ def _random(first: Trace, second: Traced) -> float:
 
 
 def _show_example(
-    folder: Path, task: Task, recipe: Recipe, corpora: Corpora, examples: Mapping[str, Sequence[Pair]]
+    folder: Path, task: Task, recipe: Recipe, corpora: Corpora, examples: Mapping[str, Sequence[TextPair]]
 ) -> dict[str, Any] | None:
     """Pick a short example, and give its attention and its probe at every step of the second run, and its counts."""
     tokenizer, labels, sides = _encode(folder, task, recipe, corpora, examples)

@@ -19,12 +19,12 @@ import torch
 from jaxtyping import Bool, Float
 from sacrebleu.metrics import BLEU
 
+from sightline.data.corpora import TextPair
 from sightline.errors import InputError
 from sightline.files import writing
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.proxy import BagOfWords
-from sightline.training.corpus import Pair
 from sightline.verbs.explaining import explain, map_examples
 from sightline.verbs.translating import translate
 
@@ -47,7 +47,7 @@ class Tracer:
     def __init__(
         self,
         folder: Path,
-        pairs: Sequence[Pair],
+        pairs: Sequence[TextPair],
         steps: Collection[int],
         methods: Sequence[str],
         at_best: Sequence[str] = (),
@@ -81,7 +81,7 @@ class Tracer:
 
 
 @torch.no_grad()
-def measure_accuracy(model: LoadedModel, pairs: Sequence[Pair]) -> float:
+def measure_accuracy(model: LoadedModel, pairs: Sequence[TextPair]) -> float:
     """Give the percentage of outputs that are the most probable one after a true prefix."""
 
     def count(examples: list[Example]) -> list[tuple[int, int]]:
@@ -95,14 +95,14 @@ def measure_accuracy(model: LoadedModel, pairs: Sequence[Pair]) -> float:
     return 100 * float(right / outputs)
 
 
-def _measure_bleu(model: LoadedModel, pairs: Sequence[Pair]) -> float:
+def _measure_bleu(model: LoadedModel, pairs: Sequence[TextPair]) -> float:
     """Give BLEU of greedy translations; of tokenised text if that is what the set has, without sacreBLEU's warning."""
     sources, references = zip(*pairs, strict=True)
     translations = translate(model, list(sources), progress=False, num_beams=1)
     return BLEU(force=True).corpus_score([one.text for one in translations], [list(references)]).score
 
 
-def real_positions(model: LoadedModel, pairs: Sequence[Pair]) -> Bool[np.ndarray, "row source"]:
+def real_positions(model: LoadedModel, pairs: Sequence[TextPair]) -> Bool[np.ndarray, "row source"]:
     """Say which source positions the rows of some pairs have."""
     examples = [model.encode(*pair) for pair in pairs]
     return to_rows([np.ones((len(one.outputs), len(one.ids))) for one in examples]).astype(bool)
