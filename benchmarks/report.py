@@ -12,9 +12,10 @@ import json
 import platform
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from sightline.provenance import find_version
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures.json"
@@ -99,16 +100,12 @@ def conditions() -> dict[str, str]:
         for line in Path("/proc/cpuinfo").read_text().splitlines()
         if line.startswith("model name")
     ]
-    found = []
-    for package in PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
+    found = {package: find_version(package) for package in PACKAGES}
+    installed = [f"{package} {number}" for package, number in found.items() if number is not None]
     return {
         "when": datetime.date.today().isoformat(),
         "machine": f"{len(names)} cores of {names[0] if names else platform.machine()}",
-        "versions": f"Python {platform.python_version()}, " + ", ".join(found),
+        "versions": f"Python {platform.python_version()}, " + ", ".join(installed),
     }
 
 

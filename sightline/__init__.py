@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sightline.errors import InputError, missing_package
+from sightline.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sightline.alignment.error_rate import score_alignments as score
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from sightline.verbs.explaining import explain
     from sightline.verbs.streaming import AlignedWord, AlignmentStreamer, stream_translation
     from sightline.verbs.translating import Translation, translate, translate_markup
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AlignedWord",

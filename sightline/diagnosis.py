@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from sightline.data.corpora import data_folder
 from sightline.errors import DISTRIBUTION, InputError
 from sightline.models.box import BOX_MODEL, box_folder, has_box_model
-from sightline.provenance import commit, versions
+from sightline.provenance import commit, find_version, versions
 
 FOR_DEVELOPERS = ("test", "dev", "bench")
 VARIABLES = ("SIGHTLINE_BOX", "SIGHTLINE_DATA", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES", "HF_HOME")
@@ -48,7 +48,7 @@ def _extras() -> dict[str, dict[str, str | None]]:
         marker = str(requirement.marker or "")
         extra = marker.partition('extra == "')[2].rstrip('"')
         if extra and extra not in FOR_DEVELOPERS and requirement.name != DISTRIBUTION:
-            extras.setdefault(extra, {})[requirement.name] = _version(requirement.name)
+            extras.setdefault(extra, {})[requirement.name] = find_version(requirement.name)
     return extras
 
 
@@ -57,13 +57,6 @@ def _requirements() -> list[str]:
         return requires(DISTRIBUTION) or []
     except PackageNotFoundError:  # run from its source without being installed
         return []
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _box_model() -> str | None:

@@ -8,25 +8,29 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from sightline.errors import DISTRIBUTION
+from sightline.version import __version__
 
-PACKAGES = ("sightline", "torch", "transformers", "tokenizers", "accelerate", "numpy", "numba", "entmax", "sacrebleu")
+PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "numba", "entmax", "sacrebleu")
 
 
 def provenance() -> dict[str, Any]:
-    """Give versions, commit and machine, ready for JSON; settings and seeds stand beside it in a result."""
+    """Return versions, commit and machine, ready for JSON; settings and seeds stand next to it in a result."""
     return {"versions": versions(), "commit": commit(), "machine": platform.machine()}
 
 
 def versions() -> dict[str, str]:
-    """List the versions of Python and of the installed packages that a result depends on."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(DISTRIBUTION if name == "sightline" else name)
-        except PackageNotFoundError:
-            continue
-    return found
+    """List the versions of Python, Sightline and the installed packages that a result depends on."""
+    found = {name: find_version(name) for name in PACKAGES}
+    installed = {name: number for name, number in found.items() if number is not None}
+    return {"python": platform.python_version(), "sightline": __version__} | installed
+
+
+def find_version(package: str) -> str | None:
+    """Return the version of an installed package; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def commit() -> str | None:
