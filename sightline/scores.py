@@ -1,4 +1,4 @@
-"""A number that travels with the settings it was measured under, as sacreBLEU's signatures do."""
+"""A number that travels with the settings it was measured under and the version of Sightline, as sacreBLEU's do."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from sightline.version import __version__
+
 
 @dataclass(frozen=True)
 class Score:
     """One measurement: its name, its value, an interval where one was estimated, and what it depends on.
 
-    >>> print(Score("AER", 10.75, (9.9, 11.6), {"sentences": 447, "bootstrap": 1000}))
-    AER|sentences:447|bootstrap:1000 = 10.75 [9.90, 11.60]
+    The settings name what was measured and how, never what was found.
+
+    >>> print(Score("AER", 10.75, (9.9, 11.6), {"sentences": 447, "bootstrap": 1000}, version="1.2"))
+    AER|sentences:447|bootstrap:1000|sightline:1.2 = 10.75 [9.90, 11.60]
     """
 
     name: str
@@ -21,14 +25,16 @@ class Score:
     interval: tuple[float, float] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     decimals: int = 2
+    version: str = __version__
+    """The version of Sightline that measured it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
 
     @property
     def signature(self) -> str:
-        """Give the settings on one line: `name:value|name:value`."""
-        return "|".join(f"{name}:{value}" for name, value in self.settings.items())
+        """Return the settings and the version on one line: `name:value|name:value`."""
+        return "|".join(f"{name}:{value}" for name, value in {**self.settings, "sightline": self.version}.items())
 
     def __float__(self) -> float:
         return self.value
@@ -37,15 +43,14 @@ class Score:
         return hash((self.name, self.value, self.interval, self.signature))
 
     def __reduce__(self) -> tuple[object, ...]:  # a mapping proxy cannot be pickled
-        return Score, (self.name, self.value, self.interval, dict(self.settings), self.decimals)
+        return Score, (self.name, self.value, self.interval, dict(self.settings), self.decimals, self.version)
 
     def __str__(self) -> str:
-        label = "|".join(filter(None, (self.name, self.signature)))
         bounds = ", ".join(f"{bound:.{self.decimals}f}" for bound in self.interval or ())
-        return f"{label} = {self.value:.{self.decimals}f}" + (f" [{bounds}]" if bounds else "")
+        return f"{self.name}|{self.signature} = {self.value:.{self.decimals}f}" + (f" [{bounds}]" if bounds else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain Python data, ready for JSON."""
+        """Return plain Python data, ready for JSON."""
         return {
             "name": self.name,
             "value": self.value,

@@ -7,16 +7,20 @@ import pickle
 import pytest
 
 from sightline.scores import Score
+from sightline.version import __version__
 
-SCORE = Score("AER", 10.754, (9.9, 11.61), {"sentences": 447, "seed": 1})
+SCORE = Score("AER", 10.754, (9.9, 11.61), {"sentences": 447, "seed": 1}, version="1.2")
 
 
 @pytest.mark.parametrize(
     ("score", "printed"),
     [
-        (SCORE, "AER|sentences:447|seed:1 = 10.75 [9.90, 11.61]"),
-        (Score("tau", 0.41), "tau = 0.41"),
-        (Score("JSD", 0.0012, settings={"unit": "nats"}, decimals=4), "JSD|unit:nats = 0.0012"),
+        (SCORE, "AER|sentences:447|seed:1|sightline:1.2 = 10.75 [9.90, 11.61]"),
+        (Score("tau", 0.41), f"tau|sightline:{__version__} = 0.41"),
+        (
+            Score("JSD", 0.0012, settings={"unit": "nats"}, decimals=4, version="1.2"),
+            "JSD|unit:nats|sightline:1.2 = 0.0012",
+        ),
     ],
 )
 def test_printing(score, printed):
@@ -28,7 +32,7 @@ def test_as_data():
         "name": "AER",
         "value": 10.754,
         "interval": [9.9, 11.61],
-        "signature": "sentences:447|seed:1",
+        "signature": "sentences:447|seed:1|sightline:1.2",
     }
     assert float(SCORE) == 10.754
 

@@ -61,20 +61,19 @@ def score_alignments(
 
     >>> gold = [Alignment([(0, 0)], possible=[(1, 1)])]
     >>> print(score_alignments([Alignment([(0, 0), (1, 1), (2, 2)])], gold).aer)
-    AER|sentences:1|sure:1|possible:2|links:3|bootstrap:1000|seed:1 = 25.00 [25.00, 25.00]
+    AER|sentences:1|sure:1|possible:2|bootstrap:1000|seed:1|sightline:... = 25.00 [25.00, 25.00]
     """
     return _score(_count(_in_step(hypotheses, gold)), seed, settings)
 
 
 def _score(counts: Int64[np.ndarray, "sentence 5"], seed: int, settings: Mapping[str, object]) -> AlignmentScores:
-    links, sure, possible, _, _ = counts.sum(axis=0).tolist()
+    _, sure, possible, _, _ = counts.sum(axis=0).tolist()
     if sure == 0:
         raise InputError("The gold standard has no sure link, so there is nothing to score against.")
     about = {
         "sentences": len(counts),
         "sure": sure,
         "possible": possible,
-        "links": links,
         **settings,
         "bootstrap": RESAMPLES,
         "seed": seed,

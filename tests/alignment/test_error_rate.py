@@ -12,6 +12,7 @@ from sightline.alignment import error_rate
 from sightline.alignment.error_rate import score_alignments, score_files
 from sightline.alignment.links import Alignment
 from sightline.errors import InputError
+from sightline.version import __version__
 
 LINKS = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=8)
 SENTENCES = st.lists(st.tuples(LINKS, LINKS, LINKS), min_size=1, max_size=5).filter(
@@ -74,7 +75,7 @@ def test_repeatable_by_seed_and_signed(corpus):
     assert first.aer.interval != other.aer.interval
     assert first.aer.value == other.aer.value
     assert first.aer.signature.startswith("sentences:120|sure:")
-    assert first.aer.signature.endswith("|rule:union|bootstrap:1000|seed:1")
+    assert first.aer.signature.endswith(f"|rule:union|bootstrap:1000|seed:1|sightline:{__version__}")
 
 
 def test_what_cannot_be_scored():

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from sightline.cli.score import score
 from sightline.cli.symmetrize import symmetrize
 from sightline.errors import InputError
+from sightline.version import __version__
 
 app = typer.Typer()
 app.command("score")(score)
@@ -37,7 +38,10 @@ def files(tmp_path):
 
 def test_score(files):
     printed = run("score", files / "forward", files / "gold", "--gold-base", 1).splitlines()
-    assert printed[0] == "AER|sentences:2|sure:3|possible:4|links:4|bootstrap:1000|seed:1 = 0.00 [0.00, 0.00]"
+    assert (
+        printed[0]
+        == f"AER|sentences:2|sure:3|possible:4|bootstrap:1000|seed:1|sightline:{__version__} = 0.00 [0.00, 0.00]"
+    )
     assert [line.split("|")[0] for line in printed] == ["AER", "precision", "recall", "F1"]
 
 
