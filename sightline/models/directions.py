@@ -17,6 +17,11 @@ LANGUAGE_TOKEN = re.compile(r">>(\w+)<<\s*")
 Languages = tuple[str, str]
 
 
+def language_token(language: str) -> str:
+    """Return the token that begins a source and names the language to translate into."""
+    return f">>{language}<<"
+
+
 def languages_both_ways(tokenizer: Any) -> Languages | None:
     """Name the two languages of a model that translates both ways; None for other models."""
     tokens = getattr(tokenizer, "extra_special_tokens", None) or ()
@@ -30,7 +35,7 @@ def names_direction(source_lang: str | None, target_lang: str | None, prefix: st
 
 
 def choose_direction(languages: Languages, source_lang: str | None, target_lang: str | None, prefix: str) -> Prompt:
-    """Say what is put before a source; where no language is named, the first is translated into the second.
+    """Return what is put before a source; where no language is named, the first is translated into the second.
 
     The prefix, too, may begin with the token of the target language.
     """
@@ -47,7 +52,7 @@ def choose_direction(languages: Languages, source_lang: str | None, target_lang:
     if target_lang == source_lang:
         raise InputError(f"The source and the target cannot both be {target_lang}: this model translates.")
     rest = prefix[written.end() :] if written is not None else prefix
-    return Prompt(_other(languages, target_lang), target_lang, f">>{target_lang}<< {rest}")
+    return Prompt(_other(languages, target_lang), target_lang, f"{language_token(target_lang)} {rest}")
 
 
 def other_direction(languages: Languages, prompt: Prompt) -> Prompt:

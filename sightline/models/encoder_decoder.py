@@ -151,7 +151,12 @@ def build_translator(model_class: Any, settings: Any, tokenizer: Any) -> Any:
         decoder_start_token_id=tokenizer.pad_token_id,
     )
     model = model_class(config)
-    # Padding starts the decoder and is never a label, so that its logit is left to chance.
-    model.generation_config.bad_words_ids = [[tokenizer.pad_token_id]]
-    model.generation_config.max_new_tokens = settings.max_positions - 1
+    set_generation(model, settings.max_positions)
     return model
+
+
+def set_generation(model: Any, max_positions: int) -> None:
+    """Set what a translation model may generate: no padding, and not more than it has positions for."""
+    # Padding starts the decoder and is never a label, so that its logit is left to chance.
+    model.generation_config.bad_words_ids = [[model.config.pad_token_id]]
+    model.generation_config.max_new_tokens = max_positions - 1

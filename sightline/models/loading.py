@@ -19,7 +19,7 @@ from sightline.models.box import BOX_MODEL, find_in_box
 from sightline.models.budget import read_size
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.conv import ConvForConditionalGeneration
-from sightline.models.directions import choose_direction, languages_both_ways, names_direction
+from sightline.models.directions import choose_direction, language_token, languages_both_ways, names_direction
 from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration
 from sightline.models.packed import has_packed, read_packed
@@ -306,8 +306,8 @@ def _prompt(tokenizer: Any, source_lang: str | None, target_lang: str | None, pr
                     "M2M100 writes en, mBART en_XX and NLLB eng_Latn, for example."
                 )
             setattr(tokenizer, attribute, lang)
-        elif attribute == "tgt_lang" and f">>{lang}<<" in tokenizer.get_vocab():
-            prefix = f">>{lang}<< {prefix}"  # OPUS-MT's multilingual models
+        elif attribute == "tgt_lang" and language_token(lang) in tokenizer.get_vocab():
+            prefix = f"{language_token(lang)} {prefix}"  # OPUS-MT's multilingual models
         else:
             raise InputError(f"{type(tokenizer).__name__} takes no language: load the model without {lang!r}.")
     return Prompt(source_lang, target_lang, prefix, chat)

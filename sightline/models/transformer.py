@@ -11,6 +11,7 @@ from typing import Any, Literal
 from transformers import MarianConfig, MarianMTModel
 
 from sightline.errors import InputError
+from sightline.models.encoder_decoder import set_generation
 from sightline.models.settings import check_counts, check_share
 
 
@@ -63,7 +64,5 @@ def build_transformer(settings: TransformerSettings, tokenizer: Any) -> MarianMT
         forced_eos_token_id=None,
     )
     model = MarianMTModel(config)
-    # Padding starts the decoder and is never a label, so that its logit is left to chance.
-    model.generation_config.bad_words_ids = [[tokenizer.pad_token_id]]
-    model.generation_config.max_new_tokens = settings.max_positions - 1
+    set_generation(model, settings.max_positions)
     return model

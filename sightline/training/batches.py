@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sightline.data.corpora import TextPair
 from sightline.errors import InputError
-from sightline.training.vocabulary import language_token
+from sightline.models.directions import language_token
 
 IGNORED = -100
 """The label of a position that is padding."""

@@ -14,9 +14,9 @@ from sacrebleu.metrics import BLEU
 from torch import nn
 
 from sightline.data.corpora import TextPair
+from sightline.models.directions import language_token
 from sightline.models.loading import load
 from sightline.training.batches import EncodedPairs, epoch_batches
-from sightline.training.vocabulary import language_token
 from sightline.verbs.translating import translate
 
 

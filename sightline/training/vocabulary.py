@@ -15,6 +15,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import PreTrainedTokenizerFast
 
 from sightline.errors import InputError
+from sightline.models.directions import language_token
 from sightline.models.tokenization import TwoSidedTokenizer
 
 PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
@@ -24,11 +25,6 @@ PUNCTUATION = rf"{WORD_START}?[^\p{{L}}\p{{M}}\p{{N}}'’{WORD_START}-]"
 MIN_FREQUENCY = 2
 MIN_WORD_COUNT = 3
 """Words that are seen fewer times are unknown (Snell et al. 2021)."""
-
-
-def language_token(language: str) -> str:
-    """Name the token that begins a source and says which language to translate into."""
-    return f">>{language}<<"
 
 
 def train_tokenizer(
