@@ -41,6 +41,14 @@ def unknown_name(what: str, name: str, valid: Iterable[str]) -> InputError:
     return InputError(f"There is no {what} {name!r}.{hint} Valid: {', '.join(names)}.")
 
 
+def check_names(what: str, names: Iterable[str], valid: Iterable[str]) -> None:
+    """Refuse names that are not in a table."""
+    known = list(valid)
+    for name in names:
+        if name not in known:
+            raise unknown_name(what, name, known)
+
+
 DISTRIBUTION = "sightline-nlp"
 """The name under which pip knows Sightline."""
 EXTRA_OF = {

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from sightline.errors import InputError, unknown_name
+from sightline.errors import InputError, check_names
 from sightline.measures.correlation import kendall_tau
 from sightline.measures.rows import Summary, summarize
 from sightline.methods import METHODS, find_method, resolved
@@ -78,9 +78,7 @@ def measure_faithfulness(
         raise InputError(
             f"Faithfulness is measured on translation models and classifiers, not on {loaded.task!r} models."
         )
-    for method in methods:
-        if method not in (*METHODS, RANDOM):
-            raise unknown_name("method", method, [*METHODS, RANDOM])
+    check_names("method", methods, (*METHODS, RANDOM))
     if targets is not None and len(sources) != len(targets):
         raise InputError(f"There are {len(sources)} sources and {len(targets)} targets: give as many of each.")
     values: dict[str, list[tuple[float, float, float]]] = {method: [] for method in methods}

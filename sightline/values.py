@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from sightline.errors import InputError
+from sightline.errors import InputError, check_names
 from sightline.limits import LARGEST_COUNT, LARGEST_SEED
 
 KINDS: dict[Any, str] = {
@@ -20,7 +21,11 @@ KINDS: dict[Any, str] = {
 
 
 def checked_values(settings: type, given: Mapping[str, Any], of: str) -> dict[str, Any]:
-    """Return values as their fields have them; refuse those of another type, and seeds that generators do not take."""
+    """Return values as their fields have them; refuse unknown names, other types, and seeds that generators refuse."""
+    valid = [field.name for field in fields(settings)]
+    if given and not valid:
+        raise InputError(f"There are no settings of {of}, so {next(iter(given))!r} cannot be given.")
+    check_names(f"setting of {of}", given, valid)
     hints = get_type_hints(settings)
     checked = {}
     for name, value in given.items():

@@ -7,10 +7,10 @@ An alias is a key with other defaults.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from sightline.errors import InputError, unknown_name
+from sightline.errors import unknown_name
 from sightline.methods.adapter import AdapterSettings, adapter
 from sightline.methods.attention import AttentionSettings, attention
 from sightline.methods.erasure import ErasureSettings, HiddenErasureSettings, erasure, hidden_erasure
@@ -47,12 +47,6 @@ class Method(NamedTuple):
 
     def settings(self, name: str, changes: Mapping[str, Any]) -> Any:
         """Change some defaults; an unknown setting or a value of another type is an error that says what is valid."""
-        valid = [field.name for field in fields(self.defaults)]
-        for setting in changes:
-            if setting not in valid:
-                if not valid:
-                    raise InputError(f"The method {name} has no settings, so {setting!r} cannot be given.")
-                raise unknown_name(f"setting of {name}", setting, valid)
         return replace(self.defaults, **checked_values(type(self.defaults), changes, name))
 
 

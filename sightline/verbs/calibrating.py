@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import fields
 from typing import Any
 
 import torch
@@ -12,9 +11,10 @@ from torch import Tensor, nn
 from sightline.attend.calibration import Calibration, CalibrationSettings, LayerShape, layer_input
 from sightline.attend.hooks import Before, hooks
 from sightline.attend.watch import watch
-from sightline.errors import InputError, unknown_name
+from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
+from sightline.values import checked_values
 
 
 def calibrate(model: Any, **settings: Any) -> LoadedModel:
@@ -26,11 +26,7 @@ def calibrate(model: Any, **settings: Any) -> LoadedModel:
     original attention.
     """
     loaded = load(model)
-    valid = [field.name for field in fields(CalibrationSettings)]
-    for name in settings:
-        if name not in valid:
-            raise unknown_name("setting of a calibration", name, valid)
-    chosen = CalibrationSettings(**settings)
+    chosen = CalibrationSettings(**checked_values(CalibrationSettings, settings, "a calibration"))
     twin = LoadedModel(
         copy.deepcopy(loaded.module), loaded.tokenizer, loaded.task, loaded.prompt, loaded.max_memory, loaded.guess
     )

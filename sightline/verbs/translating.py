@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 
 from sightline.alignment.links import Alignment
 from sightline.alignment.markup import parse_markup, restore_markup, strip_markup
-from sightline.errors import InputError, unknown_name
+from sightline.errors import InputError, check_names
 from sightline.limits import MOST_BEAMS
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
@@ -108,9 +108,7 @@ def load_translator(model: Any, generation: Mapping[str, Any]) -> LoadedModel:
     if loaded.task not in ("translate", "continue"):
         raise InputError(f"{type(loaded.module).__name__} does not generate text: take a translation model.")
     valid = [name for name in GenerationConfig().to_dict() if not name.startswith("_")]
-    for name in generation:
-        if name not in valid:
-            raise unknown_name("option of generate", name, valid)
+    check_names("option of generate", generation, valid)
     beams = generation.get("num_beams")
     if beams is not None and (type(beams) is not int or not 1 <= beams <= MOST_BEAMS):
         raise InputError(f"num_beams is {beams!r}: it should be a whole number from 1 to {MOST_BEAMS}.")
