@@ -6,6 +6,11 @@
 python := .venv/bin/python
 # Idle OpenMP threads would spin and take the cores from the other workers.
 export OMP_WAIT_POLICY := passive
+# Tests and benchmarks on real corpora find them next to the checkout, unless SIGHTLINE_DATA says where they are.
+ifneq ($(wildcard ../shared/data),)
+SIGHTLINE_DATA ?= $(abspath ../shared/data)
+export SIGHTLINE_DATA
+endif
 
 demo: .venv/installed-all
 	.venv/bin/sightline demo

@@ -10,23 +10,16 @@ from sightline.files import read_lines
 TextPair = tuple[str, str]
 """A source and its target; of labelled text, the text and its label."""
 FOLDER_VARIABLE = "SIGHTLINE_DATA"
-USUAL_FOLDER = Path("../shared/data")
-"""Where corpora lie when the variable is not set: beside the repository, or beside the working directory."""
 
 
 def data_folder() -> Path:
-    """Find the folder of real corpora: what `SIGHTLINE_DATA` names, else `../shared/data`."""
+    """Return the folder of real corpora, which `SIGHTLINE_DATA` names."""
     named = os.environ.get(FOLDER_VARIABLE)
-    if named:
-        if not Path(named).is_dir():
-            raise InputError(f"{FOLDER_VARIABLE} names the folder {named}, which does not exist.")
-        return Path(named)
-    repository = Path(__file__).resolve().parents[2]
-    for base in (repository, Path.cwd()):
-        folder = (base / USUAL_FOLDER).resolve()
-        if folder.is_dir():
-            return folder
-    raise InputError(f"There is no folder of corpora: set {FOLDER_VARIABLE} to the folder that holds them.")
+    if not named:
+        raise InputError(f"No folder of corpora is named: set {FOLDER_VARIABLE} to the folder that holds them.")
+    if not Path(named).is_dir():
+        raise InputError(f"{FOLDER_VARIABLE} names the folder {named}, which does not exist.")
+    return Path(named)
 
 
 def data_path(name: str) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 
 from rich.console import Console
 
-from sightline.data.corpora import data_folder
+from sightline.data.corpora import FOLDER_VARIABLE, data_folder
 from sightline.errors import InputError, unknown_name
 from sightline.files import check_folder_writable, parse_json, read_json, write_json, write_text
 from sightline.provenance import provenance
@@ -102,10 +103,7 @@ def _changed(study: Study, settings: Any, changes: Mapping[str, Any]) -> Any:
 
 def _find_data(data: str | Path | None) -> Path | None:
     if data is None:
-        try:
-            return data_folder()
-        except InputError:
-            return None
+        return data_folder() if os.environ.get(FOLDER_VARIABLE) else None
     if not Path(data).is_dir():
         raise InputError(f"There is no folder {data}: --data names the folder of real corpora.")
     return Path(data)

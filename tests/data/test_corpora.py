@@ -7,13 +7,6 @@ from sightline.data.corpora import data_folder, data_path, read_tab_separated
 from sightline.errors import InputError
 
 
-@pytest.fixture
-def no_usual_folder(monkeypatch, tmp_path):
-    monkeypatch.delenv(corpora.FOLDER_VARIABLE, raising=False)
-    monkeypatch.setattr(corpora, "USUAL_FOLDER", corpora.Path("nowhere/at/all"))
-    monkeypatch.chdir(tmp_path)
-
-
 def test_the_variable_names_the_folder(monkeypatch, tmp_path):
     monkeypatch.setenv(corpora.FOLDER_VARIABLE, str(tmp_path))
     (tmp_path / "pairs.tsv").touch()
@@ -29,15 +22,13 @@ def test_a_wrong_variable_is_an_error_and_no_reason_to_look_elsewhere(monkeypatc
         data_folder()
 
 
-def test_the_usual_folder_is_found_beside_the_working_directory(no_usual_folder, monkeypatch, tmp_path):
-    with pytest.raises(InputError, match="set SIGHTLINE_DATA"):
-        data_folder()
+def test_no_folder_is_guessed(monkeypatch, tmp_path):
     (tmp_path / "shared" / "data").mkdir(parents=True)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setattr(corpora, "USUAL_FOLDER", corpora.Path("../shared/data"))
-    monkeypatch.setattr(corpora, "__file__", str(tmp_path / "elsewhere" / "sightline" / "data" / "corpora.py"))
-    assert data_folder() == tmp_path / "shared" / "data"
+    monkeypatch.delenv(corpora.FOLDER_VARIABLE, raising=False)
+    with pytest.raises(InputError, match="set SIGHTLINE_DATA"):
+        data_folder()
 
 
 def test_missing_files_are_named(tmp_path):

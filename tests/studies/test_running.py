@@ -98,6 +98,14 @@ def test_writes_a_report(tmp_path: Path) -> None:
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_a_folder_of_corpora_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="SIGHTLINE_DATA names the folder"):
+        run_study(Toy().study(), "quick", output=tmp_path / "out", quiet=True)
+    with pytest.raises(InputError, match="--data names the folder"):
+        run_study(Toy().study(), "quick", data=tmp_path / "nowhere", output=tmp_path / "out", quiet=True)
+
+
 def test_a_stopped_study_goes_on(tmp_path: Path) -> None:
     toy = Toy(stop_at="part 2")
     with pytest.raises(KeyboardInterrupt):
