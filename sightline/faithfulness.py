@@ -74,7 +74,7 @@ def measure_faithfulness(
     Without targets the model gives its own. The method `random` ranks words by chance.
     """
     loaded = load(model)
-    if loaded.task not in ("translate", "classify"):
+    if not (loaded.translates or loaded.classifies):
         raise InputError(
             f"Faithfulness is measured on translation models and classifiers, not on {loaded.task!r} models."
         )

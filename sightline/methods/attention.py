@@ -101,7 +101,7 @@ class Reading:
         """Pick the query positions that belong to the outputs."""
         if self.whole_map:
             return scores
-        if model.task == "classify" and getattr(model.module.config, "classifier_pooling", "cls") == "mean":
+        if model.classifies and getattr(model.module.config, "classifier_pooling", "cls") == "mean":
             real = batch.mask.view(len(batch), *[1] * (scores.ndim - 3), -1, 1)
             return (scores * real).sum(-2, keepdim=True) / real.sum(-2, keepdim=True)
         rows = self._query_positions(model, batch)
@@ -109,7 +109,7 @@ class Reading:
         return scores.gather(-2, index)
 
     def _query_positions(self, model: LoadedModel, batch: Batch) -> Tensor:
-        if model.task == "classify" and self.kind == "decoder":  # a causal classifier reads the last token
+        if model.classifies and self.kind == "decoder":  # a causal classifier reads the last token
             return batch.mask.sum(1, keepdim=True) - 1
         return (batch.rows + (self.settings.reading == "input")).clamp(max=self._last_step(batch))
 
@@ -124,8 +124,8 @@ class Reading:
         else:  # one layer, or the mean of all
             scores = torch.stack(per_layer).mean(0)
         columns: Columns = "source"
-        if self.kind == "decoder" and model.task != "classify":
-            columns = "both" if model.task == "continue" else "prefix"
+        if self.kind == "decoder" and not model.classifies:
+            columns = "both" if model.continues else "prefix"
         row_mask = None
         if self.settings.reading == "input" and not self.whole_map:
             row_mask = batch.row_mask & (batch.rows < self._steps(batch)[:, None] - 1)
@@ -155,14 +155,14 @@ def read_layers(model: LoadedModel, settings: LayerSettings) -> Reading:
                 f"numbered 0 to {len(layers) - 1}."
             )
         layers = [layers[settings.layer]]
-    asked_for_map = settings.kind == "encoder" or model.task == "represent"
-    if settings.reading == "input" and (kind == "encoder" or model.task == "classify"):
+    asked_for_map = settings.kind == "encoder" or not model.has_output
+    if settings.reading == "input" and (kind == "encoder" or model.classifies):
         raise InputError("The reading 'input' is for decoders: an encoder's rows have no step of their own.")
     return Reading(layers, kind, asked_for_map, settings)
 
 
 def _default_kind(model: LoadedModel) -> str:
-    if model.task == "translate":
+    if model.translates:
         return "cross"
     kinds = {layer.kind for layer in model.attention_layers}
     return next(kind for kind in ("cross", "decoder", "encoder") if kind in kinds)

@@ -15,13 +15,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sightline.attend.watch import Call, Change, watch
-from sightline.errors import InputError, unknown_name
+from sightline.errors import unknown_name
 from sightline.methods.gradients import columns_of, sides_of
-from sightline.methods.outputs import OutputSettings, find_foils, note_odds, output_numbers
+from sightline.methods.outputs import OutputSettings, check_has_output, find_foils, note_odds, output_numbers
 from sightline.methods.scored import Scored
 from sightline.models.budget import positions_that_fit
 from sightline.models.examples import Batch, Example, taken
-from sightline.models.loaded import LoadedModel, take_rows
+from sightline.models.loaded import LoadedModel
+from sightline.models.states import take_rows
 
 WAYS = ("delete", "zero", "mask", "unknown")
 
@@ -130,8 +131,7 @@ def _compare(
     signed: bool,
 ) -> Float[Tensor, "batch target column"]:
     """Fill in the differences between the outputs' numbers with and without each input."""
-    if model.task == "represent":
-        raise InputError(f"{type(model.module).__name__} has no output to explain: use attention or norms.")
+    check_has_output(model)
     logits = model.logits(batch)
     note_odds(logits, batch.outputs)
     whole = output_numbers(logits, batch.outputs, find_foils(model, batch, settings.contrast), settings)
@@ -170,16 +170,16 @@ def _variants(model: LoadedModel, batch: Batch, sides: tuple[str, ...], how: str
 def _without(model: LoadedModel, example: Example, side: str, position: int) -> Example | None:
     """Delete a token; what follows moves up. A special token, and a gap that is to be filled, stay."""
     tokens = example.prefix if side == "prefix" else example.source
-    if model.task == "continue" and position >= len(example.source):
+    if model.continues and position >= len(example.source):
         tokens, place = example.prefix, position - len(example.source)
     else:
         place = position
     deletable = place < len(tokens) and tokens.word_ids[place] is not None and len(example.ids) > 1
-    if not deletable or (model.task == "fill" and position in example.label_rows):
+    if not deletable or (model.fills_gaps and position in example.label_rows):
         return None
-    moves = side == "prefix" or model.task in ("continue", "fill")
+    moves = side == "prefix" or model.continues or model.fills_gaps
     # A prediction behind the deleted token moves up with its input; the one at the token is made a step before.
-    first_moved = position + (model.task == "fill")
+    first_moved = position + model.fills_gaps
     rows = tuple(row - (row >= first_moved) if moves else row for row in example.label_rows)
     if rows and rows[0] < 0:  # the only token before the first output
         return None

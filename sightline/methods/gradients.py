@@ -17,7 +17,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sightline.errors import InputError, unknown_name
-from sightline.methods.outputs import OutputSettings, find_foils, note_odds, output_cotangents, output_numbers
+from sightline.methods.outputs import (
+    OutputSettings,
+    check_has_output,
+    find_foils,
+    note_odds,
+    output_cotangents,
+    output_numbers,
+)
 from sightline.methods.paths import BASELINES, InputPath, SmoothSettings, smooth_path, straight_path
 from sightline.methods.scored import Columns, Scored
 from sightline.models.budget import gradient_positions_that_fit
@@ -130,7 +137,7 @@ def sides_of(model: LoadedModel, prefix: bool) -> tuple[str, ...]:
 
 def columns_of(model: LoadedModel, sides: tuple[str, ...]) -> Columns:
     """Say what the columns of scores over these sides are."""
-    return "both" if model.task == "continue" or "prefix" in sides else "source"
+    return "both" if model.continues or "prefix" in sides else "source"
 
 
 def average_gradients(
@@ -142,8 +149,7 @@ def average_gradients(
     reduce: Reduce,
 ) -> Float[Tensor, "batch target column"]:
     """Average reduced gradients over the points of a path; several points share a pass where the batch is small."""
-    if model.task == "represent":
-        raise InputError(f"{type(model.module).__name__} has no output to explain: use attention or norms.")
+    check_has_output(model)
     points = range(len(path.weights))
     at_a_time = max(1, gradient_positions_that_fit(model, batch.ids.shape[1]) // batch.ids.numel())
     total: Tensor | None = None
@@ -185,7 +191,7 @@ def _gradients_at(
     with_leaves = spreads | {side: lambda e, side=side: at_leaf(e, side) for side in sides}
     several = repeated(batch, len(points))
     unchanged = type(path) is InputPath  # its one point is the input itself
-    if model.task == "classify":
+    if model.classifies:
         with torch.enable_grad(), model.changed_embeddings(**with_leaves):
             foils = find_foils(model, several, settings.contrast)
             logits = model.logits(several)
@@ -224,7 +230,7 @@ def _shortened_passes(model: LoadedModel, batch: Batch) -> Iterator[tuple[range,
     count = batch.rows.shape[1]
     length = count if batch.decoder_ids is not None else batch.ids.shape[1]
     groups = 1
-    if model.task in ("translate", "continue"):
+    if model.generates:
         kept_anyway = batch.ids.shape[1] if batch.decoder_ids is not None else length - count
         groups = max(1, min(count, round(math.sqrt(count * count / (2 * kept_anyway + count)))))
     encoded = model.run_encoder(batch) if batch.decoder_ids is not None else None

@@ -60,7 +60,7 @@ def hidden_gradient(model: LoadedModel, batch: Batch, settings: HiddenGradientSe
 def _of_outputs(
     model: LoadedModel, batch: Batch, settings: HiddenGradientSettings
 ) -> Float[Tensor, "batch target source"]:
-    if model.task == "classify":
+    if model.classifies:
         return _of_label(model, batch, settings)
     if not model.has_encoder_and_decoder:
         raise InputError(f"{type(model.module).__name__} has no encoder whose states its outputs are read from.")

@@ -21,7 +21,8 @@ from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
-from sightline.models.loaded import EncoderOutput, LoadedModel, take_rows
+from sightline.models.loaded import LoadedModel
+from sightline.models.states import EncoderOutput, take_rows
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from sightline.attend.projections import precise
 from sightline.errors import InputError, unknown_name
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
-from sightline.models.tasks import ClassificationTexts
 from sightline.text.words import encode, split_words, word_part
 
 LOWEST_LOG_PROBABILITY = -1e4
@@ -42,6 +41,12 @@ class OutputSettings:
     def __post_init__(self) -> None:
         if self.of not in ("log_probability", "probability"):
             raise unknown_name("quantity", self.of, ["log_probability", "probability"])
+
+
+def check_has_output(model: LoadedModel) -> None:
+    """Refuse a model that only represents texts."""
+    if not model.has_output:
+        raise InputError(f"{type(model.module).__name__} has no output to explain: use attention or norms.")
 
 
 def output_numbers(
@@ -96,17 +101,17 @@ def find_foils(model: LoadedModel, batch: Batch, contrast: str | None) -> Int[Te
     """Give the ids that the outputs are contrasted with."""
     if contrast is None:
         return None
-    if isinstance(model.texts, ClassificationTexts):
-        return torch.full_like(batch.outputs, model.texts.label_id(contrast))
+    if model.classifies:
+        return torch.full_like(batch.outputs, model.label_id(contrast))
     words = split_words(contrast, "contrast")
-    encoded = encode(model.tokenizer, [word_part(words)], as_target=model.task == "translate")
+    encoded = encode(model.tokenizer, [word_part(words)], as_target=model.translates)
     plain = [token for token, part in zip(encoded.ids, encoded.parts, strict=True) if part is not None]
     if len(plain) == 1:
         return torch.full_like(batch.outputs, plain[0])
     foils = batch.outputs.clone()
     for row, example in enumerate(batch.examples):
         # A continuation's first piece depends on what stands before it.
-        ids = encoded.ids if model.task == "translate" else model.encode(list(example.source.words), words).labels
+        ids = encoded.ids if model.translates else model.encode(list(example.source.words), words).labels
         if len(ids) != len(example.labels) and not _agree_before(ids, example):
             raise InputError(
                 f"The contrast has {len(ids)} tokens and the target {len(example.labels)}: give one token, a target "

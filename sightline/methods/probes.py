@@ -17,7 +17,8 @@ from sightline.attend.optimal import optimal_attention
 from sightline.errors import InputError, unknown_name
 from sightline.methods.scored import Scored
 from sightline.models.examples import Batch
-from sightline.models.loaded import LoadedModel, take_rows
+from sightline.models.loaded import LoadedModel
+from sightline.models.states import take_rows
 
 QUANTITIES = ("probability", "logit")
 

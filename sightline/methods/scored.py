@@ -49,7 +49,6 @@ def to_attributions(
     scores = scored.scores.detach().to("cpu", torch.float32).numpy()
     assert not np.isnan(scores).any(), f"{method} gave NaN"
     row_mask = batch.row_mask if scored.row_mask is None else scored.row_mask
-    one_sequence = model.task == "continue"
     results = []
     for number, example in enumerate(batch.examples):
         rows = (
@@ -57,7 +56,7 @@ def to_attributions(
             if scored.rows == "source"
             else np.flatnonzero(row_mask[number].cpu().numpy())
         )
-        source, prefix, columns = _columns(example, scored.columns, one_sequence, batch.ids.shape[1])
+        source, prefix, columns = _columns(example, scored.columns, model.continues, batch.ids.shape[1])
         tokens = example.source if scored.rows == "source" else example.target
         results.append(
             Attribution(

@@ -1,7 +1,8 @@
-"""Models that translate both ways: two languages, and a token at the start of a source for the one to translate into.
+"""The direction in which a model translates: tokens for the target language, and models that translate both ways.
 
-Our training gives such a model's tokenizer one special token for each language, `>>en<<` and `>>es<<`; by these it is
-known again. OPUS-MT's models of many languages have such tokens too, but as plain pieces, and go one way only.
+Our training gives the tokenizer of a model that translates both ways one special token for each language, `>>en<<` and
+`>>es<<`; by these it is known again. OPUS-MT's models of many languages have such tokens too, but as plain pieces, and
+go one way only.
 """
 
 from __future__ import annotations
@@ -63,3 +64,14 @@ def other_direction(languages: Languages, prompt: Prompt) -> Prompt:
 
 def _other(languages: Languages, language: str) -> str:
     return languages[1] if language == languages[0] else languages[0]
+
+
+def forced_start(tokenizer: Any, language: str | None) -> dict[str, int]:
+    """Name the target language's token where the decoder starts with one (M2M100, NLLB, mBART), as an option."""
+    if language is None or not hasattr(tokenizer, "tgt_lang"):
+        return {}
+    name = tokenizer.get_lang_token(language) if hasattr(tokenizer, "get_lang_token") else language
+    # The first mBART starts its decoder with the language; its successors force it after a start token.
+    first_mbart = type(tokenizer).__name__ == "MBartTokenizer"
+    option = "decoder_start_token_id" if first_mbart else "forced_bos_token_id"
+    return {option: tokenizer.convert_tokens_to_ids(name)}

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sightline.attend.hooks import After, hooks
 
+UNLIMITED = 1_000_000
 EmbeddingChange = Callable[[Tensor], Tensor]
 
 
@@ -72,3 +73,14 @@ def _hook(scale: float, change: EmbeddingChange, side: str, running: _Running) -
         return change(output * scale) / scale if running.concerns(side) else None
 
     return hook
+
+
+def count_positions(module: nn.Module, tokenizer: Any) -> int:
+    """Return how many positions a model has embeddings for, and its tokenizer allows."""
+    config: Any = module.config
+    config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    positions = getattr(config, "max_position_embeddings", None) or UNLIMITED
+    embeddings = [m for m in module.modules() if getattr(m, "padding_idx", None) is not None]
+    if any(isinstance(m, nn.Embedding) and m.num_embeddings == positions for m in embeddings):
+        positions -= config.pad_token_id + 1  # RoBERTa counts positions from behind the padding id
+    return min(positions, tokenizer.model_max_length or UNLIMITED)

@@ -7,12 +7,12 @@ embeddings be changed, names its attention layers by kind, and generates.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -26,38 +26,23 @@ from sightline.attribution import Tokens
 from sightline.errors import InputError
 from sightline.files import writing_into
 from sightline.forking import begin_threads
-from sightline.models.directions import languages_both_ways, other_direction
-from sightline.models.embeddings import EmbeddingChange, EmbeddingSite, changed_embeddings, embedding_site
+from sightline.models.directions import forced_start, languages_both_ways, other_direction
+from sightline.models.embeddings import (
+    EmbeddingChange,
+    EmbeddingSite,
+    changed_embeddings,
+    count_positions,
+    embedding_site,
+)
 from sightline.models.evaluating import evaluating
 from sightline.models.examples import Batch, Example, build_batch
 from sightline.models.inspection import KINDS, AttentionLayer, find_attention
 from sightline.models.saved_adapter import save_adapters
 from sightline.models.saved_calibration import save_calibration
-from sightline.models.tasks import TEXTS, GapTexts, Prompt, Task
+from sightline.models.states import EncoderOutput, States, take_rows
+from sightline.models.tasks import TEXTS, ClassificationTexts, GapTexts, Prompt, Task
 from sightline.text.languages import LanguageGuess
 from sightline.text.words import Source, Text, decode, split_segments, split_words
-
-UNLIMITED = 1_000_000
-
-
-@dataclass(frozen=True)
-class EncoderOutput:
-    """What an encoder gave: its last states and, by name, what else its own decoder takes from it."""
-
-    states: Float[Tensor, "batch source width"]
-    beside: Mapping[str, Tensor]
-
-    def taken(self, rows: Sequence[int]) -> EncoderOutput:
-        """Take some rows of the batch, perhaps more than once."""
-        index = torch.tensor(rows, device=self.states.device)
-        return EncoderOutput(self.states[index], {name: tensor[index] for name, tensor in self.beside.items()})
-
-
-class States(NamedTuple):
-    """The states of an encoder and of its decoder, layer by layer."""
-
-    encoder: tuple[Float[Tensor, "batch source _"], ...]
-    decoder: tuple[Float[Tensor, "batch step _"], ...]
 
 
 class LoadedModel:
@@ -92,9 +77,53 @@ class LoadedModel:
     def device(self) -> torch.device:
         return self.module.device
 
+    # What the model can do
+
     @property
     def has_encoder_and_decoder(self) -> bool:
         return bool(self.module.config.is_encoder_decoder)
+
+    @property
+    def has_output(self) -> bool:
+        """Return whether there is an output to explain."""
+        return self.texts.has_output
+
+    @property
+    def generates(self) -> bool:
+        """Return whether the output is given token by token, each with those before it as input."""
+        return self.texts.generates
+
+    @property
+    def continues(self) -> bool:
+        """Return whether the source and its output are one sequence."""
+        return self.texts.continues
+
+    @property
+    def translates(self) -> bool:
+        """Return whether the output is a text of its own, generated from the source."""
+        return self.generates and not self.continues
+
+    @property
+    def fills_gaps(self) -> bool:
+        """Return whether the output is a word for each gap in the text."""
+        return self.texts.fills_gaps
+
+    @property
+    def classifies(self) -> bool:
+        """Return whether the output is one label for the whole text."""
+        return self.texts.classifies
+
+    @property
+    def labels(self) -> dict[int, str]:
+        """The names of a classifier's labels, by their numbers; nothing in other models."""
+        return dict(self.module.config.id2label) if self.classifies else {}
+
+    def label_id(self, label: str) -> int:
+        """Find a classifier's label by its name or number."""
+        assert isinstance(self.texts, ClassificationTexts)
+        return self.texts.label_id(label)
+
+    # Directions
 
     @cached_property
     def other_way(self) -> LoadedModel | None:
@@ -104,7 +133,7 @@ class LoadedModel:
             other.other_way = self
             return other
         languages = languages_both_ways(self.tokenizer)
-        if languages is None or self.task != "translate":
+        if languages is None or not self.translates:
             return None
         prompt = other_direction(languages, self.prompt)
         other = LoadedModel(self.module, self.tokenizer, self.task, prompt, self.max_memory)
@@ -153,17 +182,8 @@ class LoadedModel:
 
     @cached_property
     def max_length(self) -> int:
-        """Say how many positions the model takes."""
-        config = (
-            self.module.config.get_text_config()
-            if hasattr(self.module.config, "get_text_config")
-            else self.module.config
-        )
-        positions = getattr(config, "max_position_embeddings", None) or UNLIMITED
-        embeddings = [m for m in self.module.modules() if getattr(m, "padding_idx", None) is not None]
-        if any(isinstance(m, nn.Embedding) and m.num_embeddings == positions for m in embeddings):
-            positions -= config.pad_token_id + 1  # RoBERTa counts positions from behind the padding id
-        return min(positions, self.tokenizer.model_max_length or UNLIMITED)
+        """Return how many positions the model takes."""
+        return count_positions(self.module, self.tokenizer)
 
     def _check_length(self, example: Example, name: str) -> None:
         if len(example) > self.max_length:
@@ -192,7 +212,7 @@ class LoadedModel:
         """Pad examples into one batch on the model's device."""
         if torch.get_num_threads() > 1:
             begin_threads("A model")
-        if self.task == "classify" and len(examples) > 1 and self.module.config.pad_token_id is None:
+        if self.classifies and len(examples) > 1 and self.module.config.pad_token_id is None:
             raise InputError(
                 f"{type(self.module).__name__} has no padding token, so it takes one text at a time: "
                 "set model.config.pad_token_id."
@@ -210,7 +230,7 @@ class LoadedModel:
         inputs: dict[str, Any] = self.source_inputs(batch)
         if batch.decoder_ids is not None:
             inputs["decoder_input_ids"] = batch.decoder_ids
-        if self.task in ("translate", "continue"):
+        if self.generates:
             inputs["use_cache"] = False
         return inputs
 
@@ -222,12 +242,12 @@ class LoadedModel:
     def run(self, batch: Batch) -> Any:
         """Run the model without its head where it can be left out: enough for what happens inside it."""
         body = self.module.base_model
-        return (body if self.task in ("translate", "continue", "fill") else self.module)(**self.inputs(batch))
+        return (body if self.generates or self.fills_gaps else self.module)(**self.inputs(batch))
 
     def logits(self, batch: Batch) -> Float[Tensor, "batch target vocabulary"]:
         """Give the logits of every output from one teacher-forced pass."""
         logits = self.module(**self.inputs(batch)).logits
-        if self.task == "classify":
+        if self.classifies:
             return logits[:, None]
         return take_rows(logits, batch.rows)
 
@@ -254,7 +274,7 @@ class LoadedModel:
         """Give the logits of every decoder position, or of a classifier's label, given the encoder's last states."""
         output = ModelOutput(last_hidden_state=encoded.states, **encoded.beside)
         inputs = self.inputs(batch) | {"encoder_outputs": output}
-        if self.task == "classify":  # which still asks its ids what can be attended
+        if self.classifies:  # which still asks its ids what can be attended
             return self.module(**inputs).logits[:, None]
         del inputs["input_ids"]
         return self.module(**inputs).logits
@@ -394,13 +414,13 @@ class LoadedModel:
 
         A translation's ids begin with the token that its decoder started with.
         """
-        if self.task == "represent":
+        if not self.has_output:
             return [()] * len(examples)
-        if self.task in ("translate", "continue"):
+        if self.generates:
             return self._generate(examples, options)
         batch = self.batch(examples)
         predicted = self.module(**self.inputs(batch)).logits.argmax(-1).tolist()
-        if self.task == "classify":
+        if self.classifies:
             return [(label,) for label in predicted]
         texts = self.texts
         assert isinstance(texts, GapTexts)
@@ -409,7 +429,7 @@ class LoadedModel:
         ]
 
     def _generate(self, examples: Sequence[Example], options: dict[str, Any]) -> list[tuple[int, ...]]:
-        one_sequence = self.task == "continue"
+        one_sequence = self.continues
         batch = self.batch(examples)
         ids, mask = batch.ids, batch.mask
         if one_sequence:  # padded on the left, so that what is generated follows at once
@@ -418,17 +438,16 @@ class LoadedModel:
         width = ids.shape[1]
         # A multiple of each source's own length, so that an answer does not depend on what else is in the batch.
         limits = [2 * len(example.ids) + 20 for example in examples]
-        if "max_new_tokens" in options or "max_length" in options:
-            limits = [UNLIMITED] * len(examples)
-        else:
+        is_limited = "max_new_tokens" in options or "max_length" in options
+        if not is_limited:
             room = self.max_length - (width if one_sequence else 1)  # the decoder starts with a token of its own
             if room < 1:
                 raise InputError(f"The source takes all {self.max_length} positions of this model: no answer fits in.")
             options = {"max_new_tokens": min(max(limits), room)} | options
-        options = {"pad_token_id": self.pad_id} | self._forced_start() | options
+        options = {"pad_token_id": self.pad_id} | forced_start(self.tokenizer, self.prompt.target_lang) | options
         sequences = self.module.generate(ids, attention_mask=mask.long(), **options).tolist()
         answers = [
-            self._until_end(sequence[width if one_sequence else 1 :])[:limit]
+            self._until_end(sequence[width if one_sequence else 1 :])[: None if is_limited else limit]
             for sequence, limit in zip(sequences, limits, strict=True)
         ]
         if one_sequence:
@@ -441,22 +460,11 @@ class LoadedModel:
         ends = {ends} if isinstance(ends, int) else set(ends or ())
         for position, token in enumerate(ids):
             if token in ends:
-                stop = position + (self.task == "translate")
+                stop = position + self.translates
                 return tuple(ids[: max(stop, 1)])
         while len(ids) > 1 and ids[-1] == self.pad_id:
             ids.pop()
         return tuple(ids)
-
-    def _forced_start(self) -> dict[str, int]:
-        """Name the target language's token where the decoder starts with one (M2M100, NLLB, mBART)."""
-        lang = self.prompt.target_lang
-        if lang is None or not hasattr(self.tokenizer, "tgt_lang"):
-            return {}
-        name = self.tokenizer.get_lang_token(lang) if hasattr(self.tokenizer, "get_lang_token") else lang
-        # The first mBART starts its decoder with the language; its successors force it behind a start token.
-        first_mbart = type(self.tokenizer).__name__ == "MBartTokenizer"
-        option = "decoder_start_token_id" if first_mbart else "forced_bos_token_id"
-        return {option: self.tokenizer.convert_tokens_to_ids(name)}
 
     def text_of(self, ids: Sequence[int]) -> str:
         """Turn generated ids into text."""
@@ -466,11 +474,3 @@ class LoadedModel:
 def _uncalibrated(module: nn.Module) -> AbstractContextManager[Any]:
     calibration = getattr(module, CALIBRATION, None)
     return nullcontext() if calibration is None else calibration.running("original")
-
-
-def take_rows(tensor: Float[Tensor, "batch position width"], rows: Tensor) -> Float[Tensor, "batch target width"]:
-    """Pick the positions where the outputs are predicted."""
-    count = rows.shape[1]
-    if count <= tensor.shape[1] and bool((rows == torch.arange(count, device=rows.device)).all()):
-        return tensor[:, :count]
-    return tensor.gather(1, rows[..., None].expand(-1, -1, tensor.shape[-1]))

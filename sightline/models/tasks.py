@@ -1,4 +1,4 @@
-"""Texts as examples: for each task, what the model reads, what it gives, and which words they are made of."""
+"""The tasks of models: what each can do, what it reads and gives as output, and which words these are made of."""
 
 from __future__ import annotations
 
@@ -29,12 +29,19 @@ class Prompt:
 
 
 class Texts:
-    """The texts of a model that only represents them: there is no output.
-
-    A text may have a second segment where `takes_segments`: in encoders, whose tokenizers separate segments.
-    """
+    """The texts of a model that only represents them: there is no output."""
 
     takes_segments = True
+    """A text may have a second segment: in encoders, whose tokenizers separate segments."""
+    has_output = False
+    generates = False
+    """The output is given token by token, each with those before it as input."""
+    continues = False
+    """The source and its output are one sequence."""
+    classifies = False
+    """The output is one label for the whole text."""
+    fills_gaps = False
+    """The output is a word for each gap in the text."""
 
     def __init__(self, module: Any, tokenizer: Any, prompt: Prompt) -> None:
         self.module = module
@@ -99,6 +106,7 @@ class TranslationTexts(Texts):
     """A source for the encoder, a target that the decoder reads one step behind."""
 
     takes_segments = False
+    has_output = generates = True
 
     def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
         example = self._without_output(source, second)
@@ -134,6 +142,7 @@ class ContinuationTexts(Texts):
     """A prompt and its continuation, one sequence."""
 
     takes_segments = False
+    has_output = generates = continues = True
 
     def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
         if target is None or second:
@@ -160,6 +169,8 @@ class ContinuationTexts(Texts):
 class ClassificationTexts(Texts):
     """A text and its label."""
 
+    has_output = classifies = True
+
     def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
         example = self._without_output(source, second)
         return example if target is None else self.answered(example, (self.label_id(" ".join(target)),))
@@ -179,6 +190,8 @@ class ClassificationTexts(Texts):
 
 class GapTexts(Texts):
     """A text with gaps, and a word for each."""
+
+    has_output = fills_gaps = True
 
     def encode(self, source: Words, target: Words | None, second: Words = ()) -> Example:
         example = self._without_output(source, second)

@@ -161,7 +161,7 @@ def build_api(workers: Workers, limits: Limits, folder: Path | None = None) -> A
         check_characters(limits, body.source)
         if "text/event-stream" in request.headers.get("accept", ""):
             worker = find_worker(workers, body.model)
-            if worker.model is not None and directed(worker.model, body.source_lang).task != "translate":
+            if worker.model is not None and not directed(worker.model, body.source_lang).translates:
                 raise Unprocessable(f"The model {worker.name} does not translate: choose another.")
             return StreamingResponse(
                 stream_words(worker, body, limits),
@@ -395,7 +395,7 @@ def describe_model(name: str, worker: Worker) -> dict[str, Any]:
         "explains": None if model is None else TASK_SUMMARIES[model.task],
         "ready": worker.is_ready,
         "problem": None if worker.error is None else str(worker.error),
-        "labels": [] if model is None or model.task != "classify" else list(model.module.config.id2label.values()),
+        "labels": [] if model is None else list(model.labels.values()),
         "methods": list(worker.methods),
         "languages": [lang for lang in directions if lang] if model is not None and model.other_way else [],
         "calibrated": model is not None and model.calibration is not None,

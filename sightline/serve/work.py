@@ -155,10 +155,10 @@ class Worker:
         with _loading:
             model = sightline.load(self._given)
         self._hooks = [module.register_forward_pre_hook(self._check) for module in model.module.modules()]
-        if model.task == "translate":
+        if model.translates:
             list(sightline.stream_translation(model, WARM_UP))
             sightline.align(model, WARM_UP, WARM_UP)
-        elif model.task != "represent":
+        elif model.has_output:
             sightline.explain(model, WARM_UP)
         return model
 

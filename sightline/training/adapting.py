@@ -111,7 +111,7 @@ def adapt(
     forward = load(model)
     backward = load_reverse(forward, reverse)
     for one in filter(None, (forward, backward)):
-        if not one.has_encoder_and_decoder or one.task != "translate":
+        if not (one.has_encoder_and_decoder and one.translates):
             raise InputError(f"{type(one.module).__name__} has no encoder and decoder: an adapter needs both.")
     corpus = _encode(forward, backward, sources, targets)
     console.print(f"{len(corpus):,} pairs, {corpus.skipped:,} left out. Reading the first links off the model ...")

@@ -404,7 +404,7 @@ def _measure_fully(
     """Measure loss, accuracy and, of a translation model, BLEU with the recipe's beam."""
     settings = run.recipe.evaluation
     loss, accuracy = run.measure(pairs)
-    if run.loaded.task == "classify":
+    if run.loaded.classifies:
         run.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}")
         return Measured(loss, accuracy)
     generation = {"num_beams": settings.beam, "length_penalty": settings.length_penalty}

@@ -74,7 +74,7 @@ def contrast(
     if not isinstance(find_method(method).defaults, OutputSettings):
         valid = [name for name, one in METHODS.items() if isinstance(one.defaults, OutputSettings)]
         raise InputError(f"The method {method} cannot contrast two outputs: take one of {', '.join(valid)}.")
-    if loaded.task == "classify":
+    if loaded.classifies:
         return explain(loaded, source, target, method=method, contrast=instead, **settings)
     words = target.split()
     if not 0 <= word < len(words):
@@ -97,9 +97,9 @@ def _first_piece(example: Example, word: int) -> int:
 
 def _texts(model: LoadedModel, example: Example, position: int, word: int, ids: list[int]) -> list[str]:
     """Write each id as a word, as the model would complete it after the true words before it."""
-    if model.task == "classify":
-        return [model.module.config.id2label[number] for number in ids]
-    if model.task not in ("translate", "continue"):
+    if model.classifies:
+        return [model.labels[number] for number in ids]
+    if not model.generates:
         return [model.text_of([number]).strip() or model.tokenizer.convert_ids_to_tokens(number) for number in ids]
     before = example.labels[:position]
     texts = []
@@ -114,7 +114,7 @@ def _completed(model: LoadedModel, example: Example, before: tuple[int, ...], id
     """Let the model go on greedily after each id."""
     options = {"num_beams": 1, "do_sample": False, "max_new_tokens": LONGEST_WORD, "pad_token_id": model.pad_id}
     started = torch.tensor([[*before, number] for number in ids], device=model.device)
-    if model.task == "translate":
+    if model.translates:
         start = torch.tensor(example.decoder_ids[:1], device=model.device).expand(len(ids), 1)
         source = torch.tensor([example.ids], device=model.device).expand(len(ids), -1)
         sequences = model.module.generate(source, decoder_input_ids=torch.cat([start, started], 1), **options)

@@ -209,7 +209,7 @@ def _answered(
 ) -> list[Example]:
     """Let the model answer the examples that have no target, and keep the outputs asked for."""
     open_ones = [i for i, example in enumerate(examples) if not example.labels]
-    if open_ones and model.task != "represent":
+    if open_ones and model.has_output:
         answers = model.answer([examples[i] for i in open_ones], **generation)
         for i, ids in zip(open_ones, answers, strict=True):
             examples[i] = model.with_output(examples[i], ids)

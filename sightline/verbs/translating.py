@@ -105,7 +105,7 @@ def _with_alignments(
 def load_translator(model: Any, generation: Mapping[str, Any]) -> LoadedModel:
     """Load a model that generates, and check the options to generate with."""
     loaded = load(model)
-    if loaded.task not in ("translate", "continue"):
+    if not loaded.generates:
         raise InputError(f"{type(loaded.module).__name__} does not generate text: take a translation model.")
     valid = [name for name in GenerationConfig().to_dict() if not name.startswith("_")]
     check_names("option of generate", generation, valid)

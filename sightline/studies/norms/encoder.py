@@ -62,7 +62,7 @@ def measure_encoder(work: Work, settings: Settings, data: Path | None) -> dict[s
 
 def _without_head(model: LoadedModel) -> LoadedModel:
     """Take the encoder out of a model that fills gaps or classifies: it reads any text."""
-    return load(model.module.base_model, model.tokenizer) if model.task in ("fill", "classify") else model
+    return load(model.module.base_model, model.tokenizer) if model.fills_gaps or model.classifies else model
 
 
 def disperse(norms: Sequence[Float[np.ndarray, "layer head _"]]) -> dict[str, list[list[float]]]:

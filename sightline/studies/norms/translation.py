@@ -105,7 +105,7 @@ def _measure_given(work: Work, folder: Path, data: Path) -> dict[str, Any]:
 def load_translator(folder: Path) -> LoadedModel:
     """Load a translation model; one that translates both ways, in the direction of the gold standard."""
     model = load(folder)
-    if model.task != "translate":
+    if not model.translates:
         raise InputError(f"{folder} holds a {type(model.module).__name__}: --models names translation models.")
     return model if model.other_way is None else load(folder, source_lang="de", target_lang="en")
 
