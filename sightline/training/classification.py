@@ -57,8 +57,8 @@ def encode_labelled(
     return EncodedTexts(source, target, tokenizer.pad_token_id, tokenizer.pad_token_id), [pair for _, pair in kept]
 
 
-def class_weights(texts: EncodedTexts, labels: int) -> Float[Tensor, " label"]:
-    """Give what a text of each label counts: n / (K n_y)."""
+def class_weights(texts: EncodedPairs, labels: int) -> Float[Tensor, " label"]:
+    """Return what a text of each label counts: n / (K n_y)."""
     counts = np.bincount(texts.target.values, minlength=labels)
     return torch.tensor(len(texts) / (labels * np.maximum(counts, 1)), dtype=torch.float32)
 

@@ -27,14 +27,16 @@ from sightline.models.loaded import LoadedModel
 from sightline.provenance import versions
 from sightline.training.batches import EncodedPairs, batches_from, epoch_batches
 from sightline.training.calibration import FORMED, average_harm, mask_names
-from sightline.training.checkpoints import Position, explained_write_errors, load_weights
+from sightline.training.checkpoints import Position, load_weights
 from sightline.training.dead_masks import MaskWatch
 from sightline.training.evaluation import Measured
 from sightline.training.interruption import Interruption
 from sightline.training.journal import duration
 from sightline.training.optimization import learning_rate, set_learning_rate
+from sightline.training.processes import greatest
 from sightline.training.recipe import Recipe, read_recipe
-from sightline.training.run import RESULT, Run, prepare_run
+from sightline.training.run import Run, prepare_run, save_checkpoint
+from sightline.training.run_folder import RESULT, save_model
 
 Callback = Callable[[int, LoadedModel], None]
 """Called with the step and the model before the first update and after every one; it cannot disturb the run."""
@@ -120,10 +122,12 @@ def run_updates(run: Run, callbacks: Sequence[Callback], interruption: Interrupt
             meter.report(position, norm)
         if position.step % settings.checkpoint_every == 0 or _reason_to_stop(run, position):
             position = _evaluate(run, position)
-            run.save(position)
-        elif run.greatest(float(interruption.requested)):
-            run.save(position)
-            run.say(f"Stopped at step {position.step:,}. Start the same training again and it goes on from here.")
+            save_checkpoint(run, position)
+        elif greatest(run.accelerator, float(interruption.requested)):
+            save_checkpoint(run, position)
+            run.folder.say(
+                f"Stopped at step {position.step:,}. Start the same training again and it goes on from here."
+            )
             interruption.pass_on()
     return position, reason
 
@@ -209,17 +213,17 @@ def _reason_to_stop(run: Run, position: Position) -> str | None:
 
 def _is_skipped(run: Run, counts: torch.Tensor) -> bool:
     """Say whether only the scaled gradient of 16-bit numbers is too great: its scaler skips the update and goes on."""
-    return run.accelerator.scaler is not None and not run.greatest(float(not counts[0].isfinite()))
+    return run.accelerator.scaler is not None and not greatest(run.accelerator, float(not counts[0].isfinite()))
 
 
 def _explain_not_finite(run: Run, step: int, counts: torch.Tensor) -> str:
     loss = float(counts[0] / counts[2].clamp(min=1))
     what = f"The loss is {loss}" if not math.isfinite(loss) else f"The gradient is not finite (the loss is {loss:.3g})"
-    steps = run.checkpoints.steps()
+    steps = run.folder.checkpoints.steps()
     kept = f"the last good checkpoint, of step {steps[-1]}, is kept" if steps else "there was no checkpoint yet"
     return (
         f"{what} at step {step}, with a learning rate of {learning_rate(step, run.recipe.training):.2g}. Training has "
-        f"stopped and {kept} in {run.output}. Lower training.learning_rate, lengthen training.warmup or lower "
+        f"stopped and {kept} in {run.folder.path}. Lower training.learning_rate, lengthen training.warmup or lower "
         "training.clip, and train into a new folder."
     )
 
@@ -233,10 +237,10 @@ def _evaluate(run: Run, position: Position) -> Position:
         bleu, figures["signature"] = run.measure_bleu(run.dev_pairs[:sentences], {"num_beams": 1})
         figures |= {f"bleu {direction}": score for direction, score in bleu.items()}
     position = position.evaluated(loss)
-    run.record("dev", position.step, figures)
+    run.folder.record("dev", position.step, figures)
     best = " (best)" if position.best_step == position.step else ""
     extra = "".join(f"  {name} {value:.1f}" for name, value in figures.items() if name.startswith("bleu"))
-    run.say(f"step {position.step:,}  dev loss {loss:.3f}{best}  accuracy {accuracy:.3f}{extra}")
+    run.folder.say(f"step {position.step:,}  dev loss {loss:.3f}{best}  accuracy {accuracy:.3f}{extra}")
     return position
 
 
@@ -252,7 +256,7 @@ class _Meter:
 
     def seconds(self) -> float:
         """Give the run's time so far, the same in every process."""
-        return self.run.greatest(time.monotonic() - self.begun)
+        return greatest(self.run.accelerator, time.monotonic() - self.begun)
 
     def add(self, counts: torch.Tensor) -> None:
         self.counts += counts
@@ -278,24 +282,24 @@ class _Meter:
             "tokens_per_second": speed,
             "seconds": position.seconds,
         }
-        self.run.record("train", position.step, figures)
-        self.run.say(
+        self.run.folder.record("train", position.step, figures)
+        self.run.folder.say(
             f"step {position.step:,}/{settings.steps:,}  epoch {position.epoch + 1}  loss {figures['loss']:.3f}  "
             f"{speed:,.0f} tokens/s  at most {duration(left)} left"
         )
         for warning in self.watch.observe(position.step, figures) if self.watch is not None else ():
-            self.run.record("warning", position.step, {"text": warning})
-            self.run.say(f"Warning: {warning}")
+            self.run.folder.record("warning", position.step, {"text": warning})
+            self.run.folder.say(f"Warning: {warning}")
 
 
 def _watch_masks(run: Run) -> MaskWatch | None:
     """Watch the masks of a calibrated model, from where the log of an interrupted run ends."""
     calibration, settings = run.loaded.calibration, run.recipe.training
-    if calibration is None or run.journal is None:
+    if calibration is None or run.folder.journal is None:
         return None
     epoch = len(epoch_batches(run.train, settings.batch_tokens, run.recipe.seed, 0, settings.batch_texts))
     watch = MaskWatch(calibration.settings, len(calibration.layers), epoch, settings.steps)
-    for record in run.journal.records("train"):
+    for record in run.folder.journal.records("train"):
         watch.observe(record["step"], record)  # what it found then is in the log
     return watch
 
@@ -329,12 +333,12 @@ def _read_measured(path: Path, plain: dict[str, Any], remedy: str) -> Measured:
 
 def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
     """Choose the weights, measure them, and put the model into the folder."""
-    run.say(f"Training ends: {reason}.")
+    run.folder.say(f"Training ends: {reason}.")
     weights = _choose_weights(run, position)
     dev = _measure_fully(run, "dev", run.dev, run.dev_pairs, position)
     test = _measure_fully(run, "test", run.test, run.test_pairs, position) if run.test is not None else None
     result = TrainingResult(
-        folder=run.output,
+        folder=run.folder.path,
         step=position.step,
         reason=reason,
         weights=weights,
@@ -347,42 +351,44 @@ def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
     if run.accelerator.is_main_process:
         figures = dataclasses.asdict(result)
         del figures["folder"]
-        with explained_write_errors(run.output, run.checkpoints):
-            with writing_into(run.output, last="config.json") as folder:
-                run.save_model(folder)
-            write_json(run.output / RESULT, figures | {"recipe": run.recipe.to_dict(), "versions": versions()})
+        with run.folder.explained_errors():
+            with writing_into(run.folder.path, last="config.json") as folder:
+                save_model(run.loaded, folder)
+            write_json(run.folder.path / RESULT, figures | {"recipe": run.recipe.to_dict(), "versions": versions()})
     run.accelerator.wait_for_everyone()
-    run.say(f"The model is in {run.output}.")
+    run.folder.say(f"The model is in {run.folder.path}.")
     return result
 
 
 def _last_masks(run: Run) -> dict[str, tuple[Any, ...]]:
     """Read from the log how the masks of a calibrated model ended, and what was found wrong."""
     calibration = run.loaded.calibration
-    if calibration is None or run.journal is None:
+    if calibration is None or run.folder.journal is None:
         return {}
-    last = run.journal.records("train")[-1:]
+    last = run.folder.journal.records("train")[-1:]
     means = [record[name] for record in last for name in mask_names(len(calibration.layers))]
-    warnings = [record["text"] for record in run.journal.records("warning")]
+    warnings = [record["text"] for record in run.folder.journal.records("warning")]
     return {"masks": tuple(means), "warnings": tuple(warnings)}
 
 
 def _choose_weights(run: Run, position: Position) -> str:
     """Put the mean of the last checkpoints into the model, or the best one if its loss is lower."""
-    last = _without_damaged(run, run.checkpoints.last(run.recipe.training.average))
+    last = _without_damaged(run, run.folder.checkpoints.last(run.recipe.training.average))
     if not last:
-        raise InputError(f"No checkpoint in {run.checkpoints.folder} can be loaded whole: train into another folder.")
+        raise InputError(
+            f"No checkpoint in {run.folder.checkpoints.folder} can be loaded whole: train into another folder."
+        )
     choices = {f"mean of steps {', '.join(map(str, last))}" if len(last) > 1 else f"step {last[0]}": last}
-    if position.best_step in run.checkpoints.steps() and [position.best_step] != last:
+    if position.best_step in run.folder.checkpoints.steps() and [position.best_step] != last:
         whole = _without_damaged(run, [position.best_step])
         choices |= {f"step {position.best_step}, the best": whole} if whole else {}
     losses = {}
     for name, steps in choices.items():
-        load_weights(run.model, run.checkpoints.weights(steps))
+        load_weights(run.model, run.folder.checkpoints.weights(steps))
         losses[name], _ = run.measure(run.dev)
-        run.say(f"{name}: dev loss {losses[name]:.3f}")
+        run.folder.say(f"{name}: dev loss {losses[name]:.3f}")
     best = min(losses, key=losses.__getitem__)
-    load_weights(run.model, run.checkpoints.weights(choices[best]))
+    load_weights(run.model, run.folder.checkpoints.weights(choices[best]))
     return best
 
 
@@ -390,11 +396,11 @@ def _without_damaged(run: Run, steps: Sequence[int]) -> list[int]:
     """Return the checkpoints that can be loaded whole, and say which cannot."""
     whole = []
     for step in steps:
-        damage = run.checkpoints.find_damage(step)
+        damage = run.folder.checkpoints.find_damage(step)
         if damage is None:
             whole.append(step)
         else:
-            run.say(f"The checkpoint of step {step:,} is damaged ({damage}): its weights are not used.")
+            run.folder.say(f"The checkpoint of step {step:,} is damaged ({damage}): its weights are not used.")
     return whole
 
 
@@ -405,11 +411,11 @@ def _measure_fully(
     settings = run.recipe.evaluation
     loss, accuracy = run.measure(pairs)
     if run.loaded.classifies:
-        run.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}")
+        run.folder.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}")
         return Measured(loss, accuracy)
     generation = {"num_beams": settings.beam, "length_penalty": settings.length_penalty}
     measured = Measured(loss, accuracy, *run.measure_bleu(texts, generation))
-    run.record(f"final {role}", position.step, dataclasses.asdict(measured))
+    run.folder.record(f"final {role}", position.step, dataclasses.asdict(measured))
     bleu = ", ".join(f"{direction} BLEU {score:.1f}" for direction, score in measured.bleu.items())
-    run.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}, {bleu} ({measured.signature})")
+    run.folder.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}, {bleu} ({measured.signature})")
     return measured

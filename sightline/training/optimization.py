@@ -8,7 +8,6 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.training.recipe import TrainingSettings
 
 COOLING = 0.25
@@ -64,16 +63,16 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def build_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
     """Build AdamW; weights decay, biases, normalisations and a classifier's attention do not."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    attention: set[int] = set()
-    if is_classifier := isinstance(model, ClassifierForSequenceClassification):
-        attention = {id(parameter) for parameter in model.attention.parameters()}
-    others = [parameter for parameter in trained if id(parameter) not in attention]
+    # A model with one attention of its own, as our classifiers have, gives it a rate of its own.
+    attention = getattr(model, "attention", None)
+    inside = set() if attention is None else set(attention.parameters())
+    others = [parameter for parameter in trained if parameter not in inside]
     groups = [
         {"params": [p for p in others if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in others if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    if is_classifier:
-        of_attention = [parameter for parameter in trained if id(parameter) in attention]
+    if attention is not None:
+        of_attention = [parameter for parameter in trained if parameter in inside]
         groups.append({"params": of_attention, "weight_decay": 0.0, "times": settings.attention_rate})
     return torch.optim.AdamW(
         groups,

@@ -193,8 +193,13 @@ class Recipe:
     folder: Path = Path()
     """Where files of the data are looked for first."""
 
+    @property
+    def classifies(self) -> bool:
+        """Return whether the model gives a text a label; else it translates."""
+        return ARCHITECTURES[self.architecture].classifies
+
     def to_dict(self) -> dict[str, Any]:
-        """Give every setting, as JSON has it; it can be read as a recipe again."""
+        """Return every setting, as JSON has it; it can be read as a recipe again."""
         plain = dataclasses.asdict(self)
         del plain["folder"]
         plain["model"] = {"architecture": plain.pop("architecture")} | plain["model"]
@@ -237,12 +242,7 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
     _check_data(checked.data, name)
     if not checked.tokenizer.joint and (checked.data.bidirectional or checked.tokenizer.kind == "words"):
         raise InputError(f"{name}: tokenizer.joint: false is for pieces, and for models of one direction.")
-    _check_task(checked.data, architecture, name)
-    if checked.calibration is not None and ARCHITECTURES[architecture].classifies:
-        raise InputError(f"{name}: calibration is for models that translate.")
-    if checked.adversary is not None and architecture != "classifier":
-        raise InputError(f"{name}: adversary is for the architecture classifier.")
-    return Recipe(
+    complete = Recipe(
         data=checked.data,
         training=checked.training,
         architecture=architecture,
@@ -254,6 +254,8 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
         seed=checked.seed,
         folder=folder,
     )
+    _check_task(complete, name)
+    return complete
 
 
 def _read_file(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -431,9 +433,12 @@ def _check_data(data: DataSettings, name: str) -> None:
         raise InputError(f"{name}: data.clean: {data.clean} is for `languages: [{one}, {other}]` or [{other}, {one}].")
 
 
-def _check_task(data: DataSettings, architecture: str, name: str) -> None:
-    """Refuse labelled text for a translation model, and sentence pairs for a classifier."""
-    classifies = ARCHITECTURES[architecture].classifies
-    if any((corpus.kind() == "labelled") != classifies for corpus in data.training_corpora):
-        needs = "labelled text: data.train.labelled" if classifies else "sentence pairs, not data.train.labelled"
-        raise InputError(f"{name}: the architecture {architecture} needs {needs}.")
+def _check_task(recipe: Recipe, name: str) -> None:
+    """Refuse what is for classifiers in a translation model's recipe, and the other way round."""
+    if any((corpus.kind() == "labelled") != recipe.classifies for corpus in recipe.data.training_corpora):
+        needs = "labelled text: data.train.labelled" if recipe.classifies else "sentence pairs, not data.train.labelled"
+        raise InputError(f"{name}: the architecture {recipe.architecture} needs {needs}.")
+    if recipe.calibration is not None and recipe.classifies:
+        raise InputError(f"{name}: calibration is for models that translate.")
+    if recipe.adversary is not None and not recipe.classifies:
+        raise InputError(f"{name}: adversary is for the architecture classifier.")

@@ -15,6 +15,7 @@ from sightline.training.interruption import Interruption
 from sightline.training.loop import run_updates, update
 from sightline.training.recipe import read_recipe
 from sightline.training.run import Run, prepare_run
+from sightline.training.run_folder import save_model
 
 SMALL: dict[str, dict[str, Any]] = {
     "transformer": {"encoder_layers": 2, "decoder_layers": 2, "width": 64, "heads": 4, "feed_forward": 128},
@@ -94,7 +95,7 @@ def test_padding_changes_nothing(run: Run) -> None:
 
 
 def test_saved_and_loaded_it_generates_the_same_and_beams_score_no_worse(run: Run, tmp_path: Path) -> None:
-    run.save_model(tmp_path)
+    save_model(run.loaded, tmp_path)
     loaded = sightline.load(tmp_path)
     tensors = run.train.tensors(np.arange(6), torch.device("cpu"))
     inputs = {name: tensors[name] for name in ("input_ids", "attention_mask")}
