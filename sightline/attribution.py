@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from sightline.errors import InputError, missing_package, unknown_name
-from sightline.files import check_fields
+from sightline.json_files import check_fields
 from sightline.sealed import read_arrays, write_arrays
 
 if TYPE_CHECKING:

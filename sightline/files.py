@@ -1,4 +1,4 @@
-"""The one way to read lines and JSON, and the one way to write a file: whole or not at all.
+"""The one way to read lines, and the one way to write a file: whole or not at all.
 
 Whatever is written goes to a temporary file beside its place, under a name of its own, is forced to the disk and then
 takes the place of the old file in one step. A reader sees the old file or the new one; of two processes that write one
@@ -11,19 +11,17 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import json
-import math
 import os
 import secrets
 import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any
 
 from sightline.errors import InputError
 from sightline.limits import MOST_LINE_BYTES
@@ -33,11 +31,6 @@ FilePath = str | os.PathLike[str]
 STANDARD_INPUT = STANDARD_OUTPUT = "-"
 WRITING = ".writing"
 """How the names of temporary files and folders end; what a crash leaves can be removed."""
-
-DEEPEST = 100
-"""How deeply JSON may be nested."""
-LARGEST = 2**64
-"""What integers in JSON stay below."""
 
 
 def read_lines(path: FilePath) -> Iterator[str]:
@@ -59,125 +52,13 @@ def read_lines(path: FilePath) -> Iterator[str]:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path} is not a complete gzip file, though its name ends in .gz.") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {_reason(error)}.") from None
+        raise InputError(f"{path} cannot be read: {reason_of(error)}.") from None
 
 
 def _open_bytes(path: FilePath) -> AbstractContextManager[Any]:
     if os.fspath(path) == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)  # not ours to close
     return gzip.open(path) if Path(path).suffix == ".gz" else Path(path).open("rb")
-
-
-# JSON
-
-
-def read_json(path: FilePath, fields: Mapping[str, Any], remedy: str) -> dict[str, Any]:
-    """Read a JSON file that holds an object with at least these fields, each of its type; NaN is read as None.
-
-    A type may be a union; `float` takes integers too. Anything else is an InputError that ends in the `remedy`, a
-    sentence on what to do.
-    """
-    try:
-        text = Path(path).read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is damaged: it is not UTF-8. {remedy}") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {_reason(error)}. {remedy}") from None
-    try:
-        return check_fields(parse_json(text), fields)
-    except ValueError as error:
-        raise InputError(f"{path} is damaged: {error}. {remedy}") from None
-
-
-def read_json_lines(path: FilePath, fields: Mapping[str, Any], remedy: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each line of a file that a process appends objects to, and the object, checked as `read_json` does.
-
-    A last line without its end was cut off by a crash: it is left out.
-    """
-    try:
-        lines = Path(path).read_bytes().split(b"\n")[:-1]
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {_reason(error)}. {remedy}") from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            text = line.decode()
-            yield text, check_fields(parse_json(text), fields)
-        except UnicodeDecodeError:
-            raise InputError(f"{path}, line {number} is damaged: it is not UTF-8. {remedy}") from None
-        except ValueError as error:
-            raise InputError(f"{path}, line {number} is damaged: {error}. {remedy}") from None
-
-
-def parse_json(text: str) -> Any:
-    """Parse JSON from outside; a ValueError says what is odd: cut off, nested too deeply, a huge number, half a letter.
-
-    NaN and infinities, which Python writes and JSON lacks, are None.
-    """
-    try:
-        value = json.loads(text, parse_constant=lambda _: None, parse_int=_parse_int, parse_float=_parse_float)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"it is not JSON (line {error.lineno}, column {error.colno}: {error.msg})") from None
-    except RecursionError:
-        raise ValueError(f"it is nested more than {DEEPEST} deep") from None
-    if text.count("[") + text.count("{") > DEEPEST and _is_deep(value):
-        raise ValueError(f"it is nested more than {DEEPEST} deep")
-    if "\\ud" in text.lower():
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ValueError("it has half of a surrogate pair, which is no letter") from None
-    return value
-
-
-def check_fields(plain: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object from JSON if it has these fields, each of its type; else a ValueError says what is odd."""
-    if not isinstance(plain, dict):
-        raise ValueError(f"it holds {_kind(plain)}, not an object")
-    for name, wanted in fields.items():
-        if name not in plain:
-            raise ValueError(f"it has no field {name!r}")
-        if not _is_of(plain[name], wanted):
-            raise ValueError(f"its field {name!r} is {_kind(plain[name])}")
-    return plain
-
-
-def _is_of(value: Any, wanted: Any) -> bool:
-    if wanted is Any:
-        return True
-    allowed = get_args(wanted) or (wanted,)
-    if isinstance(value, bool):  # which Python takes for an integer
-        return bool in allowed
-    return isinstance(value, allowed) or (float in allowed and isinstance(value, int))
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) > len(str(LARGEST)) or abs(int(digits)) >= LARGEST:
-        raise ValueError(f"the number {digits[:20]}... is too large")
-    return int(digits)
-
-
-def _parse_float(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise ValueError(f"the number {digits[:20]} is too large")
-    return value
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(DEEPEST + 1):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(level)
-
-
-def _kind(value: Any) -> str:
-    names = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list"}
-    return "null" if value is None else names.get(type(value), "an object")
 
 
 # Writing
@@ -222,11 +103,6 @@ def write_lines(lines: Iterable[str], path: FilePath = STANDARD_OUTPUT) -> None:
     """Write lines, their ends included, as they come; `-` is standard output."""
     with writing(path) as file:
         file.writelines(lines)
-
-
-def write_json(path: FilePath, plain: Any) -> None:
-    """Write what is ready for JSON, indented."""
-    write_text(path, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
 
 
 @contextmanager
@@ -461,8 +337,9 @@ def _remove_folder(path: Path) -> None:
 
 def _cannot_write(path: FilePath, error: OSError) -> InputError:
     kept = " What it held is as it was." if os.path.isfile(path) else ""
-    return InputError(f"{path} cannot be written: {_reason(error)}.{kept}")
+    return InputError(f"{path} cannot be written: {reason_of(error)}.{kept}")
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """Return what the system says went wrong."""
     return error.strerror or str(error)

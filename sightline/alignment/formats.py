@@ -21,7 +21,8 @@ from sightline.alignment.columns import Alignments
 from sightline.alignment.links import Alignment
 from sightline.alignment.parallel import read_pairs
 from sightline.errors import InputError, unknown_name
-from sightline.files import STANDARD_OUTPUT, FilePath, check_fields, parse_json, read_lines, write_lines
+from sightline.files import STANDARD_OUTPUT, FilePath, read_lines, write_lines
+from sightline.json_files import check_fields, parse_json
 from sightline.limits import MOST_SENTENCES_SKIPPED, MOST_WORDS
 
 Lengths = tuple[int, int]

@@ -19,7 +19,8 @@ from sightline.alignment.one_way import StatisticalAligner
 from sightline.alignment.position_model import PositionAligner
 from sightline.alignment.statistical import TwoWayAligner
 from sightline.errors import InputError
-from sightline.files import FilePath, check_fields, parse_json, writing
+from sightline.files import FilePath, writing
+from sightline.json_files import check_fields, parse_json
 
 FILE_FORMAT = 1
 DIRECTIONS = ("forward", "backward")

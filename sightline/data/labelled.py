@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sightline.errors import InputError
-from sightline.files import check_fields, parse_json, read_lines
+from sightline.files import read_lines
+from sightline.json_files import check_fields, parse_json
 
 UNKNOWN = "<unk>"
 TOKENS = re.compile(rf"{UNKNOWN}|\w+(?:['’]\w+)*|[^\w\s]")

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sightline.data.gold import GOLD_FOLDER
-from sightline.files import check_fields, parse_json, read_lines
+from sightline.files import read_lines
+from sightline.json_files import check_fields, parse_json
 
 MARKED_UP_FILE = GOLD_FOLDER / "markup.jsonl"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from sightline.alignment.links import Alignment
 from sightline.data.gold import REGISTERS, read_gold
-from sightline.files import parse_json, read_lines
+from sightline.files import read_lines
+from sightline.json_files import parse_json
 from sightline.models.box import BOX_MODEL
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load

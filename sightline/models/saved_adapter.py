@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from sightline.attend.alignment import AdapterShape, AlignmentAdapter
 from sightline.errors import InputError
-from sightline.files import read_json, write_json
+from sightline.json_files import read_json, write_json
 
 WEIGHTS, DESCRIPTION = "alignment-adapter.safetensors", "alignment-adapter.json"
 REVERSE = "reverse"

@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save
 
 from sightline.attend.calibration import NAME, Calibration, CalibrationSettings, LayerShape
 from sightline.errors import InputError
-from sightline.files import read_json, write_json, writing
+from sightline.files import writing
+from sightline.json_files import read_json, write_json
 
 WEIGHTS, SETTINGS = "calibration.safetensors", "calibration.json"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import InputError
-from sightline.files import read_json, read_json_lines
+from sightline.json_files import read_json, read_json_lines
 from sightline.training.journal import LOG
 from sightline.view.curves import AGREEMENT, plot_record, read_record
 from sightline.view.plots import draw_plot

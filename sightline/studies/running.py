@@ -23,7 +23,8 @@ from rich.console import Console
 
 from sightline.data.corpora import FOLDER_VARIABLE, data_folder
 from sightline.errors import InputError, unknown_name
-from sightline.files import check_folder_writable, parse_json, read_json, write_json, write_text
+from sightline.files import check_folder_writable, write_text
+from sightline.json_files import parse_json, read_json, write_json
 from sightline.provenance import provenance
 from sightline.studies import find_study
 from sightline.studies.study import Claim, Figures, Results, Step, Study, Table, Verdict

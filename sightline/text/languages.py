@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import InputError
-from sightline.files import check_fields, read_json, write_text
+from sightline.files import write_text
+from sightline.json_files import check_fields, read_json
 from sightline.text.words import Text
 
 FILE_NAME = "language-guess.json"

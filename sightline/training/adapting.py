@@ -28,7 +28,8 @@ from sightline.alignment.links import Alignment
 from sightline.alignment.symmetrization import DEFAULT_RULE, symmetrize_all
 from sightline.attend.alignment import AdapterShape, AlignmentAdapter
 from sightline.errors import InputError
-from sightline.files import write_json, writing_folder
+from sightline.files import writing_folder
+from sightline.json_files import write_json
 from sightline.methods.adapter import posteriors
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel

@@ -25,7 +25,8 @@ from torch import Tensor
 
 from sightline.attend.calibration import GAMMA
 from sightline.errors import InputError
-from sightline.files import WRITING, read_json, read_lines, writing_folder
+from sightline.files import WRITING, read_lines, writing_folder
+from sightline.json_files import read_json
 from sightline.models.saved_calibration import WEIGHTS as CALIBRATION
 
 NAME = re.compile(r"step-(\d{7,})")

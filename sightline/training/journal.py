@@ -10,7 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from sightline.files import append_line, read_json_lines, write_text
+from sightline.files import append_line, write_text
+from sightline.json_files import read_json_lines
 
 LOG = "log.jsonl"
 

@@ -22,7 +22,8 @@ import torch
 from jaxtyping import Int
 
 from sightline.errors import InputError
-from sightline.files import check_fields, read_json, write_json, writing_into
+from sightline.files import writing_into
+from sightline.json_files import check_fields, read_json, write_json
 from sightline.models.loaded import LoadedModel
 from sightline.provenance import versions
 from sightline.training.batches import EncodedPairs, batches_from, epoch_batches

@@ -16,7 +16,8 @@ import numpy as np
 from transformers import TrainerCallback
 
 from sightline.attribution import Attribution
-from sightline.files import append_line, read_json_lines, write_text
+from sightline.files import append_line, write_text
+from sightline.json_files import read_json_lines
 from sightline.measures.agreement import agreement, random_agreement
 from sightline.measures.distributions import entropy, normalize
 from sightline.measures.rows import PerRow

@@ -11,7 +11,8 @@ from typing import Any
 from transformers.utils import logging
 
 from sightline.errors import InputError
-from sightline.files import check_folder_writable, read_json, write_json, writing_into
+from sightline.files import check_folder_writable, writing_into
+from sightline.json_files import read_json, write_json
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.training.checkpoints import Checkpoints, Position, explained_write_errors

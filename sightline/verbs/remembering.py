@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from sightline.errors import InputError
-from sightline.files import read_json, write_json
+from sightline.json_files import read_json, write_json
 from sightline.models.box import is_in_box
 from sightline.models.loaded import LoadedModel
 from sightline.verbs.ways import Asked, Choice

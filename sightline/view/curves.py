@@ -13,7 +13,7 @@ from string import Template
 from typing import Any
 
 from sightline.errors import InputError
-from sightline.files import read_json_lines
+from sightline.json_files import read_json_lines
 from sightline.view.plots import draw_plot
 
 RecordedSteps = Sequence[Mapping[str, Any]]

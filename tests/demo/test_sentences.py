@@ -7,7 +7,8 @@ from pathlib import Path
 
 import sightline.demo
 from sightline.data.gold import ALL_REGISTERS, read_gold
-from sightline.files import check_fields, parse_json, read_lines
+from sightline.files import read_lines
+from sightline.json_files import check_fields, parse_json
 
 FILE = Path(sightline.demo.__file__).parent / "sentences.jsonl"
 
