@@ -180,7 +180,8 @@ def norms_once(kind: str, length: int) -> None:
         weighted = torch.einsum("bhts,bshm->bhtsm", record.weights, vectors)
         return weighted.sum(1).norm(dim=-1)
 
-    from sightline.methods.norms import NormsSettings, norms
+    from sightline.methods.norms import norms
+    from sightline.methods.settings import NormsSettings
 
     def run() -> None:
         if kind == "pass":

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
     from sightline.faithfulness import measure_faithfulness
     from sightline.models.loading import load
-    from sightline.training import train
     from sightline.training.adapting import adapt
+    from sightline.training.loop import train
     from sightline.verbs.aligning import align, explain_choice
     from sightline.verbs.calibrating import calibrate
     from sightline.verbs.comparing import compare_calibration
@@ -70,7 +70,7 @@ _HOME = {
     "explain": "sightline.verbs.explaining",
     "align": "sightline.verbs.aligning",
     "explain_choice": "sightline.verbs.aligning",
-    "train": "sightline.training",
+    "train": "sightline.training.loop",
     "adapt": "sightline.training.adapting",
     "translate": "sightline.verbs.translating",
     "Translation": "sightline.verbs.translating",

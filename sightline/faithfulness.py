@@ -26,7 +26,7 @@ from jaxtyping import Float
 from sightline.errors import InputError, check_names
 from sightline.measures.correlation import kendall_tau
 from sightline.measures.rows import Summary, summarize
-from sightline.methods import METHODS, find_method, resolved
+from sightline.methods import METHODS, RANDOM, find_method, resolved
 from sightline.methods.scored import to_attributions
 from sightline.models.budget import positions_that_fit
 from sightline.models.examples import Example
@@ -35,8 +35,6 @@ from sightline.models.loading import load
 from sightline.text.words import Source, Text
 
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
-RANDOM = "random"
-"""The name of the ranking by chance, which a method should beat."""
 MEASURES = ("comprehensiveness", "sufficiency", "correlation")
 
 

@@ -55,6 +55,16 @@ def read_lines(path: FilePath) -> Iterator[str]:
         raise InputError(f"{path} cannot be read: {reason_of(error)}.") from None
 
 
+def check_readable(path: FilePath | None) -> None:
+    """Raise an InputError if a file cannot be read, before the work that needs it; None and `-` always can."""
+    if path is None or os.fspath(path) == STANDARD_INPUT:
+        return
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {_reason(error)}.") from None
+
+
 def _open_bytes(path: FilePath) -> AbstractContextManager[Any]:
     if os.fspath(path) == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)  # not ours to close

@@ -1,9 +1,13 @@
-"""Values of settings that come from outside, checked against the types that the settings declare."""
+"""Settings that come from outside: checked against the types that they declare, and described to users."""
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import pairwise
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -52,3 +56,20 @@ def check_share(name: str, value: Any) -> None:
     """Refuse what is not a number from 0 to 1."""
     if not _is_of(value, float) or not 0 <= value <= 1:
         raise InputError(f"The {name} is {value!r}: it should be a number from 0 to 1.")
+
+
+def describe_fields(settings: type) -> dict[str, str]:
+    """Return the strings that stand below the fields of a settings class, its base classes included, each as one line.
+
+    Python does not keep these strings, so they are read from the source.
+    """
+    described: dict[str, str] = {}
+    for cls in reversed(settings.__mro__[:-1]):
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+        assert isinstance(body, ast.ClassDef)
+        for field, after in pairwise(body.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                text = after.value if isinstance(after, ast.Expr) else None
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    described[field.target.id] = " ".join(text.value.split())
+    return described

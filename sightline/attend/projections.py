@@ -20,7 +20,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from sightline.errors import InputError, missing_package, unknown_name
+from sightline.attend.settings import read_projection
+from sightline.errors import InputError, missing_package
 
 Scores = Float[Tensor, "*shape"]
 Mask = Bool[Tensor, "*#shape"]
@@ -68,8 +69,6 @@ PROJECTIONS: dict[str, Callable[..., Tensor]] = {
     "sparsegen": sparsegen,
     "entmax": entmax,
 }
-PARAMETERS = {"sparsegen": "sparsity", "entmax": "alpha"}
-"""The one parameter of the projections that have one."""
 
 
 def build_projection(name: str) -> Callable[..., Tensor]:
@@ -77,19 +76,8 @@ def build_projection(name: str) -> Callable[..., Tensor]:
 
     It is called as `projection(scores, mask)`, with `axis` if that is not the last.
     """
-    kind, colon, value = name.partition(":")
-    if kind not in PROJECTIONS:
-        raise unknown_name("projection", kind, PROJECTIONS)
-    if kind not in PARAMETERS:
-        if colon:
-            raise InputError(f"The projection {name!r} has a parameter, but {kind} takes none.")
-        projection = PROJECTIONS[kind]
-    else:
-        try:
-            projection = partial(PROJECTIONS[kind], **{PARAMETERS[kind]: float(value)})
-        except ValueError:
-            parameter = PARAMETERS[kind]
-            raise InputError(f"The projection {name!r} needs its {parameter}: write {kind}:<{parameter}>.") from None
+    kind, parameters = read_projection(name)
+    projection = partial(PROJECTIONS[kind], **parameters)
     projection(torch.zeros(1))  # a wrong parameter or a missing package is found now, not in the middle of a run
     return projection
 

@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from sightline.cli.options import ModelName, SourceLanguage, TargetLanguage
+from sightline.files import check_readable
 from sightline.models.box import BOX_MODEL
+from sightline.models.names import check_model_name
 
 
 def adapt(
@@ -37,6 +39,10 @@ def adapt(
 
     Example: sightline adapt text.en text.es -o adapted
     """
+    for name in (model, reverse):
+        check_model_name(name)
+    for text in (source, target):
+        check_readable(text)
     import sightline
     from sightline.alignment.parallel import read_pairs
 

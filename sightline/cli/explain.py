@@ -41,12 +41,17 @@ def explain(
 
     Example: sightline explain --method norms -s layer=2 "The cat sleeps." "El gato duerme."
     """
-    import sightline
+    from sightline.methods import find_method
+    from sightline.models.names import check_model_name
 
+    check_model_name(model)
     settings = read_settings(setting)
+    find_method(method).settings(method, settings)
     for path in (html, json):
         if path is not None:
             check_writable(path)
+    import sightline
+
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix, chat=chat)
     text = source if second is None else (source, second)
     why: Any

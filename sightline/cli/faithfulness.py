@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from sightline.cli.options import ModelName
-from sightline.errors import InputError
+from sightline.errors import InputError, check_names
 from sightline.files import read_lines
+from sightline.methods import METHODS, RANDOM
 from sightline.models.box import BOX_MODEL
+from sightline.models.names import check_model_name
 
 
 def faithfulness(
@@ -28,22 +30,25 @@ def faithfulness(
 
     Example: sightline faithfulness -m runs/imdb-lstm --methods attention,gradient,random reviews.txt
     """
-    from rich.console import Console
-    from rich.table import Table
-
-    from sightline.faithfulness import MEASURES, measure_faithfulness
-
+    check_model_name(model)
+    names = [name.strip() for name in methods.split(",")]
+    check_names("method", names, (*METHODS, RANDOM))
     pairs = [line.split("\t") for line in read_lines(file) if line.strip()]
     if not pairs:
         raise InputError(f"{file} has no text.")
     with_target = {len(pair) > 1 for pair in pairs}
     if len(with_target) > 1:
         raise InputError(f"{file}: some lines have a target behind a tab and some have none: give it to all or none.")
+    from rich.console import Console
+    from rich.table import Table
+
+    from sightline.faithfulness import MEASURES, measure_faithfulness
+
     found = measure_faithfulness(
         model,
         [pair[0] for pair in pairs],
         [pair[1] for pair in pairs] if with_target == {True} else None,
-        methods=[name.strip() for name in methods.split(",")],
+        methods=names,
     )
     if json:
         print(json_module.dumps([one.to_dict() for one in found]))

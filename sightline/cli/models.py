@@ -16,7 +16,7 @@ def models(json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] 
     from rich.console import Console
     from rich.table import Table
 
-    from sightline.models.loading import TASK_SUMMARIES, TASKS
+    from sightline.models.names import TASK_SUMMARIES, TASKS
 
     rows = [(ending, task, TASK_SUMMARIES[task]) for ending, task in TASKS]
     if json:

@@ -19,8 +19,9 @@ from sightline.cli.options import (
     TargetLanguage,
     search_options,
 )
-from sightline.files import check_writable, read_lines, write_lines
+from sightline.files import check_readable, check_writable, read_lines, write_lines
 from sightline.models.box import BOX_MODEL
+from sightline.models.names import check_model_name
 
 
 def tags(
@@ -43,9 +44,12 @@ def tags(
 
     Example: sightline tags page.en.txt -o page.es.txt
     """
+    for name in (model, reverse):
+        check_model_name(name)
+    check_readable(source)
+    check_writable(output)
     import sightline
 
-    check_writable(output)
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
     options: dict[str, object] = {"method": method}
     if reverse is not None:

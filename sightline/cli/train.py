@@ -24,6 +24,9 @@ def train(
 
     Example: sightline train recipes/tiny.yaml --set training.steps=200
     """
+    from sightline.training.recipe import read_recipe
+
+    read_recipe(recipe, setting)
     from sightline.training import train as train_recipe
 
     result = train_recipe(recipe, output=output, set=setting, quiet=quiet)

@@ -22,8 +22,9 @@ from sightline.cli.options import (
     TargetLanguage,
     search_options,
 )
-from sightline.files import check_writable, read_lines, write_lines
+from sightline.files import check_readable, check_writable, read_lines, write_lines
 from sightline.models.box import BOX_MODEL
+from sightline.models.names import check_model_name
 
 
 def translate(
@@ -45,10 +46,12 @@ def translate(
 
     Example: sightline translate --align text.en -o text.es
     """
+    check_model_name(model)
+    check_readable(source)
+    check_writable(output)
     import sightline
     from sightline.alignment.formats import render_alignments
 
-    check_writable(output)
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
     search = search_options(beam, length_penalty)
     sources, same_sources = tee(read_lines(source))

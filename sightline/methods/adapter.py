@@ -5,7 +5,6 @@ The adapter (`sightline.attend.alignment`) is made by `sightline adapt` and lies
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -16,19 +15,15 @@ from sightline.attend.alignment import AlignmentAdapter, Posteriors
 from sightline.attribution import Attribution, Tokens
 from sightline.errors import InputError
 from sightline.methods.scored import Scored
+from sightline.methods.settings import NoSettings
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
 
 ADAPTER = "adapter"
 
 
-@dataclass(frozen=True)
-class AdapterSettings:
-    """The method has no settings: what it does was learned."""
-
-
 @torch.no_grad()
-def adapter(model: LoadedModel, batch: Batch, settings: AdapterSettings) -> Scored:
+def adapter(model: LoadedModel, batch: Batch, settings: NoSettings) -> Scored:
     """Return the probability that a target position came from a source position, as an alignment adapter has learned.
 
     The probability of NULL, that it came from none, stands at the end of the source.

@@ -4,62 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from sightline.attend.watch import Record, watch
-from sightline.errors import InputError, unknown_name
-from sightline.methods.paths import SmoothSettings, smooth_path
+from sightline.errors import InputError
+from sightline.methods.paths import smooth_path
 from sightline.methods.scored import Columns, Scored
+from sightline.methods.settings import AttentionSettings, LayerSettings
 from sightline.models.examples import Batch
-from sightline.models.inspection import KINDS, AttentionLayer
+from sightline.models.inspection import AttentionLayer
 from sightline.models.loaded import LoadedModel
-
-Selection = int | str
-
-
-@dataclass(frozen=True)
-class LayerSettings:
-    """Which attention is read, and how.
-
-    `kind` is cross, encoder or decoder; by default the one that the outputs are read from. A layer or head is a number,
-    `"all"` (kept as an axis) or `"mean"`. The reading says which decoder step belongs to an output: the step that
-    gives it (`"output"`), or the next one, which is given it as its input (`"input"`; Kobayashi et al.'s AWI).
-    """
-
-    HEADS: ClassVar[tuple[str, ...]] = ("all", "mean")
-
-    kind: str | None = None
-    layer: Selection = "all"
-    head: Selection = "mean"
-    reading: str = "output"
-
-    def __post_init__(self) -> None:
-        if self.kind is not None and self.kind not in KINDS:
-            raise unknown_name("kind of attention", self.kind, KINDS)
-        if self.reading not in ("output", "input"):
-            raise unknown_name("reading", self.reading, ["output", "input"])
-        for name, choice, words in (("layer", self.layer, ("all", "mean")), ("head", self.head, self.HEADS)):
-            if not isinstance(choice, int) and choice not in words:
-                others = " or ".join(map(repr, words))
-                raise InputError(f"The {name} is {choice!r}: it should be a number, {others}.")
-
-
-@dataclass(frozen=True)
-class AttentionSettings(LayerSettings, SmoothSettings):
-    """The settings of `attention`; with `smoothgrad` it is the mean over noisy inputs, "smoothed attention".
-
-    Of a calibrated model, `original` gives the weights before they were calibrated, in the same pass.
-    """
-
-    original: bool = False
-
-    def __post_init__(self) -> None:
-        LayerSettings.__post_init__(self)
-        SmoothSettings.__post_init__(self)
 
 
 @torch.no_grad()
@@ -169,7 +126,7 @@ def _default_kind(model: LoadedModel) -> str:
 
 
 def choose_head(
-    scores: Float[Tensor, "batch head query key"], head: Selection
+    scores: Float[Tensor, "batch head query key"], head: int | str
 ) -> Float[Tensor, "batch *head query key"]:
     """Average over heads, keep them, or choose one."""
     if head == "mean":

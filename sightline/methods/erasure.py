@@ -15,45 +15,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sightline.attend.watch import Call, Change, watch
-from sightline.errors import unknown_name
 from sightline.methods.gradients import columns_of, sides_of
-from sightline.methods.outputs import OutputSettings, check_has_output, find_foils, note_odds, output_numbers
+from sightline.methods.outputs import check_has_output, find_foils, note_odds, output_numbers
 from sightline.methods.scored import Scored
+from sightline.methods.settings import ErasureSettings, HiddenErasureSettings, OutputSettings
 from sightline.models.budget import positions_that_fit
 from sightline.models.examples import Batch, Example, taken
 from sightline.models.loaded import LoadedModel
 from sightline.models.states import take_rows
-
-WAYS = ("delete", "zero", "mask", "unknown")
-
-
-@dataclass(frozen=True)
-class ErasureSettings(OutputSettings):
-    """The settings of `erasure`.
-
-    `how` an input is taken away: `delete` the token (what follows moves up; special tokens stay), `zero` its
-    embedding, or put the `mask` or `unknown` token's embedding in its place (the end token stays). `signed` keeps the
-    sign of the difference, positive where the input helped. `prefix` adds the target prefix to the columns of an
-    encoder-decoder model.
-    """
-
-    of: str = "probability"
-    how: str = "delete"
-    signed: bool = False
-    prefix: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.how not in WAYS:
-            raise unknown_name("way to erase", self.how, WAYS)
-
-
-@dataclass(frozen=True)
-class HiddenErasureSettings(OutputSettings):
-    """The settings of `hidden_erasure`."""
-
-    of: str = "probability"
-    signed: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,31 +22,17 @@ from sightline.attend.hooks import After, Before, hooks
 from sightline.attend.projections import precise
 from sightline.attend.watch import Record, watch
 from sightline.errors import InputError
-from sightline.methods.attention import LayerSettings, read_layers
+from sightline.methods.attention import read_layers
 from sightline.methods.norms import transformed_vectors
 from sightline.methods.scored import Scored
+from sightline.methods.settings import LayerSettings, NoSettings, RolloutSettings
 from sightline.models.examples import Batch
-from sightline.models.inspection import KINDS, AttentionLayer
+from sightline.models.inspection import AttentionLayer
 from sightline.models.loaded import LoadedModel
+from sightline.models.names import ATTENTION_KINDS
 
 # The largest (target, source, model) block that is built at a time, in numbers.
 BLOCK = 2**24
-
-
-@dataclass(frozen=True)
-class RolloutSettings:
-    """The settings of `rollout`: the weight of the residual beside the attention."""
-
-    residual: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.residual <= 1:
-            raise InputError(f"The residual's weight is {self.residual}: it should be between 0 and 1.")
-
-
-@dataclass(frozen=True)
-class AltiSettings:
-    """`alti` has no settings."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +63,7 @@ def rollout(model: LoadedModel, batch: Batch, settings: RolloutSettings) -> Scor
 
 
 @torch.no_grad()
-def alti(model: LoadedModel, batch: Batch, settings: AltiSettings) -> Scored:
+def alti(model: LoadedModel, batch: Batch, settings: NoSettings) -> Scored:
     """Give ALTI: how much of each input is in each state, by how near its vector comes to the whole.
 
     y_t = sum_j T_t(x_j), residual and layer norm included; c_tj = max(0, ||y_t||_1 - ||y_t - T_t(x_j)||_1), rows
@@ -98,7 +84,7 @@ def alti(model: LoadedModel, batch: Batch, settings: AltiSettings) -> Scored:
 def _mixing_layers(model: LoadedModel) -> list[AttentionLayer]:
     """List the layers of a model in which positions mix by nothing but attention with a residual."""
     kinds = {layer.kind for layer in model.attention_layers}
-    if kinds not in ([set(KINDS)] if model.has_encoder_and_decoder else [{"encoder"}, {"decoder"}]):
+    if kinds not in ([set(ATTENTION_KINDS)] if model.has_encoder_and_decoder else [{"encoder"}, {"decoder"}]):
         raise InputError(
             f"{type(model.module).__name__} does not mix its positions by self-attention alone, so the flow cannot be "
             "followed: use attention, a gradient method or erasure."

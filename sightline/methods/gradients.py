@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sightline.errors import InputError, unknown_name
-from sightline.methods.outputs import (
-    OutputSettings,
-    check_has_output,
-    find_foils,
-    note_odds,
-    output_cotangents,
-    output_numbers,
-)
-from sightline.methods.paths import BASELINES, InputPath, SmoothSettings, smooth_path, straight_path
+from sightline.methods.outputs import check_has_output, find_foils, note_odds, output_cotangents, output_numbers
+from sightline.methods.paths import InputPath, smooth_path, straight_path
 from sightline.methods.scored import Columns, Scored
+from sightline.methods.settings import (
+    GradientSettings,
+    IntegratedGradientsSettings,
+    OutputSettings,
+    WordSaliencySettings,
+)
 from sightline.models.budget import gradient_positions_that_fit
 from sightline.models.examples import Batch, repeated
 from sightline.models.loaded import LoadedModel
@@ -37,57 +34,6 @@ NORMS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 Reduce = Callable[[Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class SaliencySettings(OutputSettings, SmoothSettings):
-    """What the gradient methods share. `prefix` adds the target prefix to the columns of an encoder-decoder model."""
-
-    prefix: bool = False
-
-    def __post_init__(self) -> None:
-        OutputSettings.__post_init__(self)
-        SmoothSettings.__post_init__(self)
-
-
-@dataclass(frozen=True)
-class GradientSettings(SaliencySettings):
-    """The settings of `gradient`: `norm` is l1, the mean absolute value (Li), or l2 (Meister eq. 4)."""
-
-    norm: str = "l1"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.norm not in NORMS:
-            raise unknown_name("norm", self.norm, NORMS)
-
-
-@dataclass(frozen=True)
-class WordSaliencySettings(SaliencySettings):
-    """The settings of `word_saliency`. A `norm` reduces the products instead of their sum, as Inseq does."""
-
-    norm: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.norm not in (None, *NORMS):
-            raise unknown_name("norm", str(self.norm), NORMS)
-
-
-@dataclass(frozen=True)
-class IntegratedGradientsSettings(OutputSettings):
-    """The settings of `integrated_gradients`: the baseline, and the number of points on the way from it."""
-
-    baseline: str = "pad"
-    steps: int = 20
-    prefix: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.baseline not in BASELINES:
-            raise unknown_name("baseline", self.baseline, BASELINES)
-        if self.steps < 1:
-            raise InputError(f"The number of steps is {self.steps}: it should be 1 or more.")
 
 
 def gradient(model: LoadedModel, batch: Batch, settings: GradientSettings) -> Scored:

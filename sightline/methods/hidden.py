@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sightline.errors import InputError, unknown_name
+from sightline.errors import InputError
 from sightline.methods.gradients import NORMS, vector_jacobian_products
 from sightline.methods.outputs import (
-    OutputSettings,
     cut_behind,
     find_foils,
     note_odds,
@@ -19,30 +18,9 @@ from sightline.methods.outputs import (
     output_numbers,
 )
 from sightline.methods.scored import Scored
+from sightline.methods.settings import HiddenGradientSettings
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
-
-OBJECTS = ("output", "state", "jacobian")
-
-
-@dataclass(frozen=True)
-class HiddenGradientSettings(OutputSettings):
-    """The settings of `hidden_gradient`.
-
-    `toward="output"` asks how much each encoder state counts for each output; `"state"` how much each input counts for
-    the length of each encoder state; `"jacobian"` for the state itself (the norm of its full Jacobian).
-    """
-
-    of: str = "probability"
-    toward: str = "output"
-    norm: str = "l2"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.toward not in OBJECTS:
-            raise unknown_name("object", self.toward, OBJECTS)
-        if self.norm not in NORMS:
-            raise unknown_name("norm", self.norm, NORMS)
 
 
 def hidden_gradient(model: LoadedModel, batch: Batch, settings: HiddenGradientSettings) -> Scored:

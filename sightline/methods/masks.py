@@ -8,8 +8,6 @@ mask falls are the decisive ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -20,25 +18,10 @@ from sightline.attend.projections import precise
 from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError
 from sightline.methods.scored import Scored
+from sightline.methods.settings import PerturbationMaskSettings
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
 from sightline.models.states import EncoderOutput, take_rows
-
-
-@dataclass(frozen=True)
-class PerturbationMaskSettings:
-    """The settings of `perturbation_mask`: the penalty's weight, and the steps and rate of Adam that fit the mask.
-
-    A calibrated model, whose mask is learnt, needs none of them.
-    """
-
-    alpha: float = 1.0
-    steps: int = 30
-    rate: float = 0.3
-
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(f"The number of steps is {self.steps}: it should be 1 or more.")
 
 
 def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMaskSettings) -> Scored:

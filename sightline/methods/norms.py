@@ -7,40 +7,18 @@ a short one, so the norm of alpha f(x) is read instead of alpha alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from sightline.attend.projections import precise
 from sightline.attend.watch import Record, watch
-from sightline.errors import unknown_name
-from sightline.methods.attention import LayerSettings, choose_head, read_layers
+from sightline.methods.attention import choose_head, read_layers
 from sightline.methods.scored import Scored
+from sightline.methods.settings import NormsSettings
 from sightline.models.examples import Batch
 from sightline.models.inspection import AttentionLayer
 from sightline.models.loaded import LoadedModel
-
-
-@dataclass(frozen=True)
-class NormsSettings(LayerSettings):
-    """The settings of `norms`.
-
-    `head="sum"` is the layer's own value: the norm of the sum over heads. `of="vectors"` leaves the weights out: the
-    norm of f(x), the same in every row.
-    """
-
-    HEADS: ClassVar[tuple[str, ...]] = ("sum", *LayerSettings.HEADS)
-
-    head: int | str = "sum"
-    of: str = "weighted"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.of not in ("weighted", "vectors"):
-            raise unknown_name("quantity", self.of, ["weighted", "vectors"])
 
 
 @torch.no_grad()

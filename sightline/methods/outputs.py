@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -19,28 +18,13 @@ from torch import Tensor, nn
 
 from sightline.attend.hooks import hooks
 from sightline.attend.projections import precise
-from sightline.errors import InputError, unknown_name
+from sightline.errors import InputError
+from sightline.methods.settings import OutputSettings
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
 from sightline.text.words import encode, split_words, word_part
 
 LOWEST_LOG_PROBABILITY = -1e4
-
-
-@dataclass(frozen=True)
-class OutputSettings:
-    """Which number of an output is looked at.
-
-    `of` is its log-probability or its probability. With a `contrast`, another target (or one token, for every
-    position), it is the difference to that one: "why this word and not that one".
-    """
-
-    of: str = "log_probability"
-    contrast: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.of not in ("log_probability", "probability"):
-            raise unknown_name("quantity", self.of, ["log_probability", "probability"])
 
 
 def check_has_output(model: LoadedModel) -> None:

@@ -15,34 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sightline.errors import InputError, unknown_name
+from sightline.methods.settings import SmoothSettings
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
-
-BASELINES = ("pad", "zero", "mask")
-
-
-@dataclass(frozen=True)
-class SmoothSettings:
-    """SmoothGrad: `smoothgrad` samples (0: none) with noise on the source embeddings.
-
-    `sigma` is the noise's standard deviation: of the range (max - min) of the sentence's embeddings, or, with
-    `relative=False`, as it is. `average="clamped"` clamps every sample at zero and normalises its rows to 1 before the
-    mean (Ding et al.'s released code); `"raw"` is the mean as it stands (their paper). The noise depends on the seed
-    and the sentence alone, never on the batch.
-    """
-
-    smoothgrad: int = 0
-    sigma: float = 0.15
-    relative: bool = True
-    average: str = "clamped"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.smoothgrad < 0:
-            raise InputError(f"The number of SmoothGrad samples is {self.smoothgrad}: it should be 0 or more.")
-        if self.average not in ("clamped", "raw"):
-            raise unknown_name("average", self.average, ["clamped", "raw"])
 
 
 class InputPath:

@@ -7,31 +7,18 @@ context vector, so that one encoder state can stand in its place.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from sightline.attend.optimal import optimal_attention
-from sightline.errors import InputError, unknown_name
+from sightline.errors import InputError
 from sightline.methods.scored import Scored
+from sightline.methods.settings import LexicalProbeSettings, NoSettings
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
 from sightline.models.states import take_rows
-
-QUANTITIES = ("probability", "logit")
-
-
-@dataclass(frozen=True)
-class LexicalProbeSettings:
-    """The settings of `lexical_probe`: `of` is the probability, or its logit log(beta / (1 - beta)) (as released)."""
-
-    of: str = "probability"
-
-    def __post_init__(self) -> None:
-        if self.of not in QUANTITIES:
-            raise unknown_name("quantity", self.of, QUANTITIES)
 
 
 @torch.no_grad()
@@ -45,13 +32,8 @@ def lexical_probe(model: LoadedModel, batch: Batch, settings: LexicalProbeSettin
     return Scored(torch.stack(columns, -1) * batch.mask[:, None])
 
 
-@dataclass(frozen=True)
-class BestAttentionSettings:
-    """`best_attention` has no settings."""
-
-
 @torch.no_grad()
-def best_attention(model: LoadedModel, batch: Batch, settings: BestAttentionSettings) -> Scored:
+def best_attention(model: LoadedModel, batch: Batch, settings: NoSettings) -> Scored:
     """Give the attention weights that would make each output most probable, found by convex optimisation.
 
     alpha^opt_t = argmin over the simplex of -log softmax(sum_l alpha_l W (h_l + s_t))_{y_t} (Snell et al. 2021, A.1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,28 +14,14 @@ from sightline.attend.hooks import hooks
 from sightline.attend.projections import precise
 from sightline.attend.watch import Call, Change, watch
 from sightline.errors import InputError
-from sightline.methods.attention import LayerSettings, read_layers
+from sightline.methods.attention import read_layers
 from sightline.methods.scored import Scored
+from sightline.methods.settings import ValueZeroingSettings
 from sightline.models.examples import Batch
 from sightline.models.loaded import LoadedModel
 
 Output = tuple[nn.Module, int]
 """A block of a stack, and the number of its call."""
-
-
-@dataclass(frozen=True)
-class ValueZeroingSettings:
-    """The settings of `value_zeroing`: which attention, and which layers (a number, `"all"` or `"mean"`)."""
-
-    kind: str | None = None
-    layer: int | str = "all"
-
-    def __post_init__(self) -> None:
-        self.reading()
-
-    def reading(self) -> LayerSettings:
-        """Give the same choice in the form that all attention methods read."""
-        return LayerSettings(kind=self.kind, layer=self.layer)
 
 
 @torch.no_grad()

@@ -16,8 +16,8 @@ Padding, begin and end are never attended.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,42 +28,9 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from sightline.attend.projections import build_projection
 from sightline.attend.watch import attend
+from sightline.models.configuration import SettingsConfig
 from sightline.models.lstm import LstmEncoder
-from sightline.models.settings import SettingsConfig, check_choice, check_counts, check_share
-
-ENCODERS = ("lstm", "transformer")
-ALIGNMENTS = ("additive", "dot", "mlp", "uniform", "last")
-TRAINED = ("all", "attention")
-
-
-@dataclass(frozen=True)
-class ClassifierSettings:
-    """The size and the form of a classifier; the defaults are those of Meister et al."""
-
-    encoder: Literal["lstm", "transformer"] = "lstm"
-    layers: int = 1
-    """The papers have one layer of LSTM, two of the Transformer."""
-    width: int = 128
-    """The width of states, in an LSTM for each direction."""
-    embedding_width: int = 300
-    """The width of an LSTM's embeddings; a Transformer's have that of its states."""
-    alignment: Literal["additive", "dot", "mlp", "uniform", "last"] = "additive"
-    """How attention scores are made."""
-    projection: str = "softmax"
-    """How scores become weights, as softmax, sparsemax, sparsegen:0.5 or entmax:1.5."""
-    dropout: float = 0.1
-    trained: Literal["all", "attention"] = "all"
-    """With `attention`, everything else stays as it was drawn at random (Snell et al. 2021, appendix A.6)."""
-    max_positions: int = 512
-    """The greatest number of pieces of a text, end token included."""
-
-    def __post_init__(self) -> None:
-        check_choice(self, "encoder", ENCODERS)
-        check_choice(self, "alignment", ALIGNMENTS)
-        check_choice(self, "trained", TRAINED)
-        check_counts(self, ("layers", "width", "embedding_width", "max_positions"))
-        check_share(self, "dropout")
-        build_projection(self.projection)
+from sightline.models.settings import ClassifierSettings
 
 
 class ClassifierConfig(SettingsConfig):

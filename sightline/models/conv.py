@@ -25,37 +25,14 @@ from transformers.utils import ModelOutput
 from sightline.attend.projections import softmax
 from sightline.attend.watch import attend
 from sightline.models.encoder_decoder import (
-    TIED,
     EncoderDecoderForConditionalGeneration,
     EncoderDecoderModel,
-    Tied,
     TranslationConfig,
     build_translator,
 )
-from sightline.models.settings import check_choice, check_counts, check_share
+from sightline.models.settings import ConvSettings
 
 ROOT_HALF = math.sqrt(0.5)
-
-
-@dataclass(frozen=True)
-class ConvSettings:
-    """The size of a convolutional model."""
-
-    encoder_layers: int = 4
-    decoder_layers: int = 3
-    width: int = 256
-    kernel: int = 3
-    """The number of positions that one convolution sees."""
-    dropout: float = 0.2
-    tied: Tied = "none"
-    """The embeddings that are one: none, source and target, or these and the output."""
-    max_positions: int = 256
-    """The greatest number of pieces on either side, end token included."""
-
-    def __post_init__(self) -> None:
-        check_counts(self, ("encoder_layers", "decoder_layers", "width", "kernel", "max_positions"))
-        check_share(self, "dropout")
-        check_choice(self, "tied", TIED)
 
 
 class ConvConfig(TranslationConfig):

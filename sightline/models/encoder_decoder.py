@@ -8,7 +8,7 @@ have one vocabulary; `tied` says which of the three embeddings (source, target, 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,10 +17,7 @@ from torch import Tensor, nn
 from transformers import GenerationMixin, PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 
-from sightline.models.settings import SettingsConfig
-
-Tied = Literal["none", "inputs", "all"]
-TIED = ("none", "inputs", "all")
+from sightline.models.configuration import SettingsConfig
 
 
 class TranslationConfig(SettingsConfig):

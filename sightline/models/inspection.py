@@ -20,7 +20,6 @@ from sightline.attend.hooks import After, Before, hooks
 from sightline.attend.watch import Record, Watch, eager_attention, watch
 from sightline.errors import InputError
 
-KINDS = ("cross", "encoder", "decoder")
 OUTPUT_NAMES = ("out_proj", "o_proj", "o", "c_proj", "out_lin", "dense")
 VALUE_NAMES = ("v_proj", "value", "v_lin", "v", "c_attn")
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-6}

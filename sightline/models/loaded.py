@@ -36,11 +36,12 @@ from sightline.models.embeddings import (
 )
 from sightline.models.evaluating import evaluating
 from sightline.models.examples import Batch, Example, build_batch
-from sightline.models.inspection import KINDS, AttentionLayer, find_attention
+from sightline.models.inspection import AttentionLayer, find_attention
+from sightline.models.names import ATTENTION_KINDS, Task
 from sightline.models.saved_adapter import save_adapters
 from sightline.models.saved_calibration import save_calibration
 from sightline.models.states import EncoderOutput, States, take_rows
-from sightline.models.tasks import TEXTS, ClassificationTexts, GapTexts, Prompt, Task
+from sightline.models.tasks import TEXTS, ClassificationTexts, GapTexts, Prompt
 from sightline.text.languages import LanguageGuess
 from sightline.text.words import Source, Text, decode, split_segments, split_words
 
@@ -376,7 +377,7 @@ class LoadedModel:
         """List the attention layers of a kind, from the first to the last."""
         found = [layer for layer in self.attention_layers if layer.kind == kind]
         if not found:
-            has = [kind for kind in KINDS if any(layer.kind == kind for layer in self.attention_layers)]
+            has = [kind for kind in ATTENTION_KINDS if any(layer.kind == kind for layer in self.attention_layers)]
             raise InputError(f"{type(self.module).__name__} has no {kind} attention; it has {', '.join(has)}.")
         return found
 

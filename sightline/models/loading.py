@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import copy
 import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, cast
@@ -22,30 +26,13 @@ from sightline.models.conv import ConvForConditionalGeneration
 from sightline.models.directions import choose_direction, language_token, languages_both_ways, names_direction
 from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration
+from sightline.models.names import TASKS, Task, check_folder
 from sightline.models.packed import has_packed, read_packed
 from sightline.models.saved_adapter import REVERSE, read_adapters
 from sightline.models.saved_calibration import attach_saved_calibration
-from sightline.models.tasks import Prompt, Task
+from sightline.models.tasks import Prompt
 from sightline.text.languages import FILE_NAME as GUESS_FILE
 from sightline.text.languages import LanguageGuess, read_language_guess
-
-# How the name of a model's class tells what it does; the first that fits counts.
-TASKS: tuple[tuple[str, Task], ...] = (
-    ("ForSequenceClassification", "classify"),
-    ("ForMaskedLM", "fill"),
-    ("ForConditionalGeneration", "translate"),
-    ("MTModel", "translate"),
-    ("ForCausalLM", "continue"),
-    ("LMHeadModel", "continue"),
-)
-
-TASK_SUMMARIES: dict[Task, str] = {
-    "classify": "the label",
-    "fill": "the word in each gap",
-    "translate": "each token of the translation, or of another text made from the source",
-    "continue": "each token of the continuation; the prompt is the source",
-    "represent": "nothing is predicted: attention and norms only",
-}
 
 # The models that are written here, by the name of their class; transformers finds their configurations by these too.
 OURS: dict[str, Any] = {
@@ -56,6 +43,7 @@ for _cls in OURS.values():
     AutoConfig.register(_cls.config_class.model_type, _cls.config_class, exist_ok=True)
 
 DEFAULT_MEMORY = "2GB"
+_speaking = threading.RLock()
 SAVE_IT = "save it beside the model with save_pretrained, or load(model, tokenizer=...)."
 
 
@@ -153,7 +141,7 @@ def _check_nothing_given(**options: Any) -> None:
 
 
 def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
-    _check_path(name)
+    check_folder(name)
     try:
         config = AutoConfig.from_pretrained(name)
         architecture = str((config.architectures or [""])[0])
@@ -164,7 +152,8 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
             )
         # Safetensors first, else .bin by torch's restricted unpickler; code from a hub is never run.
         options: dict[str, Any] = {} if dtype is None else {"dtype": _dtype(dtype)}
-        module, report = _from_pretrained(cls, name, config, options)
+        with _quietly():
+            module, report = _from_pretrained(cls, name, config, options)
     except InputError:
         raise
     except UnpicklingError as error:
@@ -182,6 +171,25 @@ def _load_module(name: str, dtype: str | torch.dtype | None) -> PreTrainedModel:
         )
     _check_special_ids(module, name)
     return module
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep from users what transformers says while it loads: a bar over weights, and to install sacremoses.
+
+    Bars of downloads stay. The lock is there because bars and warnings are switched for all threads at once.
+    """
+
+    def hide(make: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        return make(*args, **options | ({"disable": True} if options.get("desc") == "Loading weights" else {}))
+
+    with _speaking, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*sacremoses")
+        before = transformers.utils.logging.set_tqdm_hook(hide)
+        try:
+            yield
+        finally:
+            transformers.utils.logging.set_tqdm_hook(before)
 
 
 def _is_model_class(found: Any) -> bool:
@@ -220,9 +228,10 @@ def _move(module: nn.Module, device: str | torch.device) -> None:
 def _load_tokenizer(name: str) -> Any:
     if not name:
         raise InputError("A model object needs its tokenizer: load(model, tokenizer=...).")
-    _check_path(name)
+    check_folder(name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
+        with _quietly():
+            tokenizer = AutoTokenizer.from_pretrained(name)
         tokenizer("a")
         vocabulary = tokenizer.get_vocab()
         if not all(type(number) is int and number >= 0 for number in vocabulary.values()):
@@ -234,14 +243,6 @@ def _load_tokenizer(name: str) -> Any:
         # transformers builds some classes from nothing: special tokens and perhaps a space.
         raise InputError(f"The tokenizer of {name!r} has no vocabulary: {SAVE_IT}")
     return tokenizer
-
-
-def _check_path(name: str) -> None:
-    looks_like_path = name.startswith((".", "/", "~")) or name.count("/") > 1
-    if looks_like_path and not Path(name).is_dir():
-        raise InputError(
-            f"There is no folder {name!r}: give a folder with a saved model, or a model's name on the hub."
-        )
 
 
 def _first_line(error: Exception) -> str:

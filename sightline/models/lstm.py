@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -26,48 +26,13 @@ from transformers.utils import ModelOutput
 from sightline.attend.projections import softmax
 from sightline.attend.watch import attend
 from sightline.models.encoder_decoder import (
-    TIED,
     EncoderDecoderForConditionalGeneration,
     EncoderDecoderModel,
-    Tied,
     TranslationConfig,
     build_translator,
 )
 from sightline.models.recurrence import Memory, new_lstm, run_between_padding, run_lstm
-from sightline.models.settings import check_choice, check_counts, check_share
-
-ATTENTION = ("learned", "uniform")
-MERGES = ("sum", "mean")
-COMBINATIONS = ("relu", "tanh", "linear")
-
-
-@dataclass(frozen=True)
-class LstmSettings:
-    """The size and the form of a recurrent model."""
-
-    layers: int = 2
-    width: int = 256
-    """The width of embeddings and states, in the encoder for each direction."""
-    bidirectional: bool = True
-    input_feeding: bool = False
-    heads: int = 1
-    merge: Literal["sum", "mean"] = "sum"
-    """How the heads' contexts become one."""
-    attention: Literal["learned", "uniform"] = "learned"
-    """`uniform` freezes it."""
-    combination: Literal["relu", "tanh", "linear"] = "relu"
-    """The hidden layer that joins context and state; `linear` adds them and has none."""
-    dropout: float = 0.2
-    tied: Tied = "inputs"
-    """The embeddings that are one: none, source and target, or these and the output."""
-    max_positions: int = 256
-    """The greatest number of pieces on either side that it is trained on, end token included."""
-
-    def __post_init__(self) -> None:
-        check_counts(self, ("layers", "width", "heads", "max_positions"))
-        check_share(self, "dropout")
-        for name, valid in (("merge", MERGES), ("attention", ATTENTION), ("combination", COMBINATIONS), ("tied", TIED)):
-            check_choice(self, name, valid)
+from sightline.models.settings import LstmSettings
 
 
 class LstmConfig(TranslationConfig):

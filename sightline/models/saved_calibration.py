@@ -11,7 +11,8 @@ from typing import Any
 
 from safetensors.torch import load_file, save
 
-from sightline.attend.calibration import NAME, Calibration, CalibrationSettings, LayerShape
+from sightline.attend.calibration import NAME, Calibration, LayerShape
+from sightline.attend.settings import CalibrationSettings
 from sightline.errors import InputError
 from sightline.files import writing
 from sightline.json_files import read_json, write_json

@@ -1,31 +1,129 @@
-"""Settings of the models that are written here, and how they are kept with the weights.
+"""The settings of the models that are written here, which recipes fill in; nothing here needs torch.
 
-A model's settings are a frozen dataclass, which recipes fill in. Its Hugging Face configuration has the same fields,
-beside the vocabulary's ids, and so `save_pretrained` writes them down.
+The string below a field describes it to users.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from transformers import PreTrainedConfig
-
+from sightline.attend.settings import read_projection
 from sightline.errors import InputError, unknown_name
 
+Tied = Literal["none", "inputs", "all"]
+TIED = ("none", "inputs", "all")
+ATTENTION = ("learned", "uniform")
+MERGES = ("sum", "mean")
+COMBINATIONS = ("relu", "tanh", "linear")
+ENCODERS = ("lstm", "transformer")
+ALIGNMENTS = ("additive", "dot", "mlp", "uniform", "last")
+TRAINED = ("all", "attention")
 
-class SettingsConfig(PreTrainedConfig):
-    """A Hugging Face configuration with the fields, the defaults and the checks of a settings class."""
 
-    settings_class: ClassVar[type]
-    __no_type_check__ = True  # at run time: the constructor also takes the settings, which are no fields of this class
+@dataclass(frozen=True)
+class TransformerSettings:
+    """The size of a Transformer."""
 
-    def __post_init__(self, **kwargs: Any) -> None:
-        given = {field.name: kwargs.pop(field.name) for field in fields(self.settings_class) if field.name in kwargs}
-        for name, value in asdict(self.settings_class(**given)).items():
-            setattr(self, name, value)
-        super().__post_init__(**kwargs)
+    encoder_layers: int = 3
+    decoder_layers: int = 3
+    width: int = 256
+    heads: int = 4
+    feed_forward: int = 1024
+    """The width inside the feed-forward parts."""
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation: Literal["relu", "gelu", "swish"] = "relu"
+    max_positions: int = 256
+    """The greatest number of pieces on either side, end token included."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward", "max_positions"))
+        for name in ("dropout", "attention_dropout"):
+            check_share(self, name)
+        if self.width % self.heads:
+            raise InputError(f"width is {self.width}, which {self.heads} heads do not divide: change one of them.")
+
+
+@dataclass(frozen=True)
+class LstmSettings:
+    """The size and the form of a recurrent model."""
+
+    layers: int = 2
+    width: int = 256
+    """The width of embeddings and states, in the encoder for each direction."""
+    bidirectional: bool = True
+    input_feeding: bool = False
+    heads: int = 1
+    merge: Literal["sum", "mean"] = "sum"
+    """How the heads' contexts become one."""
+    attention: Literal["learned", "uniform"] = "learned"
+    """`uniform` freezes it."""
+    combination: Literal["relu", "tanh", "linear"] = "relu"
+    """The hidden layer that joins context and state; `linear` adds them and has none."""
+    dropout: float = 0.2
+    tied: Tied = "inputs"
+    """The embeddings that are one: none, source and target, or these and the output."""
+    max_positions: int = 256
+    """The greatest number of pieces on either side that it is trained on, end token included."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, ("layers", "width", "heads", "max_positions"))
+        check_share(self, "dropout")
+        for name, valid in (("merge", MERGES), ("attention", ATTENTION), ("combination", COMBINATIONS), ("tied", TIED)):
+            check_choice(self, name, valid)
+
+
+@dataclass(frozen=True)
+class ConvSettings:
+    """The size of a convolutional model."""
+
+    encoder_layers: int = 4
+    decoder_layers: int = 3
+    width: int = 256
+    kernel: int = 3
+    """The number of positions that one convolution sees."""
+    dropout: float = 0.2
+    tied: Tied = "none"
+    """The embeddings that are one: none, source and target, or these and the output."""
+    max_positions: int = 256
+    """The greatest number of pieces on either side, end token included."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, ("encoder_layers", "decoder_layers", "width", "kernel", "max_positions"))
+        check_share(self, "dropout")
+        check_choice(self, "tied", TIED)
+
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """The size and the form of a classifier; the defaults are those of Meister et al."""
+
+    encoder: Literal["lstm", "transformer"] = "lstm"
+    layers: int = 1
+    """The papers have one layer of LSTM, two of the Transformer."""
+    width: int = 128
+    """The width of states, in an LSTM for each direction."""
+    embedding_width: int = 300
+    """The width of an LSTM's embeddings; a Transformer's have that of its states."""
+    alignment: Literal["additive", "dot", "mlp", "uniform", "last"] = "additive"
+    """How attention scores are made."""
+    projection: str = "softmax"
+    """How scores become weights, as softmax, sparsemax, sparsegen:0.5 or entmax:1.5."""
+    dropout: float = 0.1
+    trained: Literal["all", "attention"] = "all"
+    """With `attention`, everything else stays as it was drawn at random (Snell et al. 2021, appendix A.6)."""
+    max_positions: int = 512
+    """The greatest number of pieces of a text, end token included."""
+
+    def __post_init__(self) -> None:
+        check_choice(self, "encoder", ENCODERS)
+        check_choice(self, "alignment", ALIGNMENTS)
+        check_choice(self, "trained", TRAINED)
+        check_counts(self, ("layers", "width", "embedding_width", "max_positions"))
+        check_share(self, "dropout")
+        read_projection(self.projection)
 
 
 def check_counts(settings: Any, names: Iterable[str]) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from sightline.attribution import Tokens
 from sightline.errors import InputError
 from sightline.models.examples import Example
+from sightline.models.names import Task
 from sightline.text.words import Encoded, Part, encode, piece_names, tokens_of_ids, word_part
 
-Task = Literal["translate", "continue", "classify", "fill", "represent"]
 Words = tuple[str, ...]
 
 

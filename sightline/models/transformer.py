@@ -5,38 +5,12 @@ Post-norm layers and sinusoidal positions as in Vaswani et al. (2017); one embed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from transformers import MarianConfig, MarianMTModel
 
-from sightline.errors import InputError
 from sightline.models.encoder_decoder import set_generation
-from sightline.models.settings import check_counts, check_share
-
-
-@dataclass(frozen=True)
-class TransformerSettings:
-    """The size of a Transformer."""
-
-    encoder_layers: int = 3
-    decoder_layers: int = 3
-    width: int = 256
-    heads: int = 4
-    feed_forward: int = 1024
-    """The width inside the feed-forward parts."""
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    activation: Literal["relu", "gelu", "swish"] = "relu"
-    max_positions: int = 256
-    """The greatest number of pieces on either side, end token included."""
-
-    def __post_init__(self) -> None:
-        check_counts(self, ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward", "max_positions"))
-        for name in ("dropout", "attention_dropout"):
-            check_share(self, name)
-        if self.width % self.heads:
-            raise InputError(f"width is {self.width}, which {self.heads} heads do not divide: change one of them.")
+from sightline.models.settings import TransformerSettings
 
 
 def build_transformer(settings: TransformerSettings, tokenizer: Any) -> MarianMTModel:

@@ -18,7 +18,7 @@ from sightline.attribution import Attribution
 from sightline.errors import InputError, SightlineError, unknown_name
 from sightline.methods import METHODS, find_method, resolved
 from sightline.models.loaded import LoadedModel
-from sightline.models.loading import TASK_SUMMARIES
+from sightline.models.names import TASK_SUMMARIES
 from sightline.serve import bodies
 from sightline.serve.limits import (
     ClientLeft,

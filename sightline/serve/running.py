@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import InputError, missing_package
+from sightline.models.names import check_model_name
 
 TOKEN_LENGTH = 16
 
@@ -31,6 +32,9 @@ def run_server(
     quiet: bool = False,
 ) -> None:
     """Serve some models until the process is told to stop; what runs then is finished or stopped first."""
+    _check_address(host, token)
+    for name in models:
+        check_model_name(name)
     try:
         import uvicorn
 

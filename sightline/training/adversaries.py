@@ -13,8 +13,7 @@ for those of attention, which alone are trained; an unfrozen one is a new model.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -24,21 +23,9 @@ from sightline.attend.watch import watch
 from sightline.errors import InputError
 from sightline.models.classifier import ClassifierForSequenceClassification
 from sightline.models.loading import load
+from sightline.training.recipe import AdversarySettings
 
 SMALLEST = 1e-12
-
-
-@dataclass(frozen=True)
-class AdversarySettings:
-    """Which model an adversary is trained against, and how."""
-
-    of: str
-    """The folder of the base model, a classifier of ours; its vocabulary is used."""
-    strength: float = 1.0
-    """What the divergence of attention counts beside that of predictions."""
-    divergence: Literal["jsd", "kl"] = "jsd"
-    frozen: bool = False
-    """Have the base model's parameters, and train only those of attention, from scratch."""
 
 
 def js_divergence(p: Float[Tensor, "*rows position"], q: Float[Tensor, "*rows position"]) -> Float[Tensor, "*rows"]:

@@ -1,39 +1,40 @@
 """The models that a recipe can name.
 
 An architecture is a line in the table: the settings that `model:` takes and the function that builds the model. The
-model is a `PreTrainedModel` whose `base_model(input_ids, attention_mask, decoder_input_ids, use_cache)` gives the
-decoder's states first, and whose `get_output_embeddings()` is a linear layer without bias; or it classifies, and gives
-`logits`.
+function is imported when it is first used, so that recipes are checked without torch. The model is a `PreTrainedModel`
+whose `base_model(input_ids, attention_mask, decoder_input_ids, use_cache)` returns the decoder's states first, and
+whose `get_output_embeddings()` is a linear layer without bias; or it classifies, and returns `logits`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from transformers import PreTrainedModel
+from sightline.models.settings import ClassifierSettings, ConvSettings, LstmSettings, TransformerSettings
 
-from sightline.models.classifier import ClassifierSettings, build_classifier
-from sightline.models.conv import ConvSettings, build_conv
-from sightline.models.lstm import LstmSettings, build_lstm
-from sightline.models.transformer import TransformerSettings, build_transformer
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """The settings of a model and the function `build(settings, tokenizer)` that makes it.
-
-    For a model that classifies texts it is `build(settings, tokenizer, labels)`.
-    """
+    """The settings of a model, and the file of `sightline.models` and the function there that builds it."""
 
     settings: type
-    build: Callable[..., PreTrainedModel]
+    builder: str
     classifies: bool = False
+
+    def build(self, settings: Any, tokenizer: Any, *labels: Any) -> PreTrainedModel:
+        """Build a model with random weights; one that classifies texts is also given its labels."""
+        file, _, function = self.builder.partition(".")
+        return getattr(import_module(f"sightline.models.{file}"), function)(settings, tokenizer, *labels)
 
 
 ARCHITECTURES: dict[str, Architecture] = {
-    "transformer": Architecture(TransformerSettings, build_transformer),
-    "lstm": Architecture(LstmSettings, build_lstm),
-    "conv": Architecture(ConvSettings, build_conv),
-    "classifier": Architecture(ClassifierSettings, build_classifier, classifies=True),
+    "transformer": Architecture(TransformerSettings, "transformer.build_transformer"),
+    "lstm": Architecture(LstmSettings, "lstm.build_lstm"),
+    "conv": Architecture(ConvSettings, "conv.build_conv"),
+    "classifier": Architecture(ClassifierSettings, "classifier.build_classifier", classifies=True),
 }

@@ -21,7 +21,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from sightline.attend.calibration import Calibration, CalibrationSettings, Mask
+from sightline.attend.calibration import Calibration, Mask
+from sightline.attend.settings import CalibrationSettings
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sightline.attend.calibration import CalibrationSettings
+from sightline.attend.settings import CalibrationSettings
 from sightline.training.calibration import mask_names
 
 MARGIN = 0.001

@@ -57,7 +57,7 @@ def measure_bleu(
     accelerator: Accelerator,
 ) -> tuple[dict[str, float], str]:
     """Translate the sources, both ways if the model does; give BLEU by direction, and its signature."""
-    metric = BLEU()
+    metric = BLEU(force=True)  # else it warns that text is tokenised, which here it may be
     scores: dict[str, float] = {}
     for source, target in ((0, 1), (1, 0)) if bidirectional else ((0, 1),):
         prefix = f"{language_token(languages[target])} " if bidirectional else ""

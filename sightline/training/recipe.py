@@ -18,11 +18,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
-from sightline.attend.calibration import CalibrationSettings
+from sightline.attend.settings import CalibrationSettings
 from sightline.data.language import LanguageSettings
 from sightline.errors import InputError, unknown_name
 from sightline.limits import DEEPEST_YAML, LARGEST_COUNT, LARGEST_SEED, MOST_BEAMS, MOST_YAML_NODES
-from sightline.training.adversaries import AdversarySettings
 from sightline.training.architectures import ARCHITECTURES
 
 Count = Annotated[int, Field(ge=0)]
@@ -164,6 +163,19 @@ class CalibratedTrainingSettings(CalibrationSettings):
 
     base: str | None = None
     """A trained model of the same `model:`, by folder or name, that stays as it is: only mask and gate learn."""
+
+
+@dataclass(frozen=True)
+class AdversarySettings:
+    """Which model an adversary is trained against, and how."""
+
+    of: str
+    """The folder of the base model, a classifier of ours; its vocabulary is used."""
+    strength: float = 1.0
+    """What the divergence of attention counts beside that of predictions."""
+    divergence: Literal["jsd", "kl"] = "jsd"
+    frozen: bool = False
+    """Have the base model's parameters, and train only those of attention, from scratch."""
 
 
 @dataclass(frozen=True)

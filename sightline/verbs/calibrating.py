@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sightline.attend.calibration import Calibration, CalibrationSettings, LayerShape, layer_input
+from sightline.attend.calibration import Calibration, LayerShape, layer_input
 from sightline.attend.hooks import Before, hooks
+from sightline.attend.settings import CalibrationSettings
 from sightline.attend.watch import watch
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel

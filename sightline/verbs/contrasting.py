@@ -14,7 +14,7 @@ import torch
 from sightline.attribution import Attribution
 from sightline.errors import InputError
 from sightline.methods import METHODS, find_method
-from sightline.methods.outputs import OutputSettings
+from sightline.methods.settings import OutputSettings
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load

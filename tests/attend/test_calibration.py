@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import sightline
-from sightline.attend.calibration import CalibrationSettings, perturb
+from sightline.attend.calibration import perturb
+from sightline.attend.settings import CalibrationSettings
 from sightline.attend.watch import Call, Change, watch
 from sightline.models.loaded import LoadedModel
 

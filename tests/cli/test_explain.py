@@ -115,18 +115,21 @@ class MagicSettings:
     """Two settings, to see how they are listed."""
 
     wand: str = "elder"
+    """The wood, the core
+    and the owner of the wand."""
     strength: float = 0.5
 
 
-def magic(model: object, batch: object, settings: object) -> None:
-    """Give what nobody expected, in a sentence that is too long for one line of the table."""
-
-
 METHODS_TABLE = """
- method  what it gives                              settings and their defaults
- magic   Give what nobody expected, in a sentence   wand=elder strength=0.5
-         that is too long for one line of the
-         table.
+ method  what it computes
+ magic   What nobody expected.
+ trick   What everybody expected, in a sentence that is too long for one line
+         of the table; with a better wand.
+
+ setting=default  what it does                                   of
+ strength=0.5                                                    magic trick
+ wand=elder       The wood, the core and the owner of the wand.  magic
+ wand=holly       The wood, the core and the owner of the wand.  trick
 """
 
 
@@ -136,7 +139,18 @@ def test_methods(run, monkeypatch: pytest.MonkeyPatch) -> None:
     listing = json.loads(out)
     assert list(listing) == list(METHODS)
     assert all(method["does"].endswith(".") for method in listing.values())
-    monkeypatch.setattr("sightline.methods.METHODS", {"magic": Method(magic, MagicSettings())})
+    assert listing["norms"]["settings"]["head"] == "sum"
+    assert listing["norms"]["meanings"]["head"].startswith("A head's number")
+    # Every method has its own description, and every setting is explained.
+    assert len({method["does"] for method in listing.values()}) == len(listing)
+    assert all(method["meanings"].keys() == method["settings"].keys() for method in listing.values())
+    assert list(json.loads(run("methods", "alti", "--json")[1])) == ["alti"]
+    trick = "What everybody expected, in a sentence that is too long for one line of the table; with a better wand."
+    table = {
+        "magic": Method("none.none", MagicSettings(), "What nobody expected."),
+        "trick": Method("none.none", MagicSettings(wand="holly"), trick),
+    }
+    monkeypatch.setattr("sightline.methods.METHODS", table)
     assert lines(run("methods")[1]) == lines(METHODS_TABLE)[1:]
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 import zoo
 
 import sightline
+from sightline.attend.projections import PROJECTIONS
+from sightline.attend.settings import PARAMETERS
 from sightline.errors import InputError
 from sightline.methods import METHODS
+from sightline.methods.gradients import NORMS
+from sightline.methods.settings import NORM_NAMES
 
 SMALL = {"integrated_gradients": {"steps": 3, "baseline": "zero"}, "perturbation_mask": {"steps": 10}}
 VARIANTS = [(name, SMALL.get(name, {})) for name in METHODS] + [
@@ -129,3 +135,11 @@ def test_settings_travel_with_the_result() -> None:
     assert why.settings["norm"] == "l2"
     assert why.settings["of"] == "probability"
     assert why.settings["prefix"] is True
+
+
+def test_every_method_and_every_norm_that_settings_name_is_there() -> None:
+    for method in METHODS.values():
+        file, _, function = str(method.function).partition(".")
+        assert callable(getattr(import_module(f"sightline.methods.{file}"), function))
+    assert tuple(NORMS) == NORM_NAMES
+    assert tuple(PROJECTIONS) == tuple(PARAMETERS)

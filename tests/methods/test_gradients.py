@@ -13,7 +13,8 @@ from methods.literal import close, embedding_gradients, embeddings, example_of, 
 import sightline
 from sightline.errors import InputError
 from sightline.methods import METHODS
-from sightline.methods.paths import NoisyPath, SmoothSettings
+from sightline.methods.paths import NoisyPath
+from sightline.methods.settings import SmoothSettings
 
 
 def explained(name: str, number: int = 0, **settings):

@@ -11,7 +11,8 @@ from torch import Tensor
 import sightline
 from sightline.attend.watch import Change, watch
 from sightline.errors import InputError
-from sightline.methods.probes import BestAttentionSettings, LexicalProbeSettings, best_attention, lexical_probe
+from sightline.methods.probes import best_attention, lexical_probe
+from sightline.methods.settings import LexicalProbeSettings, NoSettings
 from sightline.models.classifier import ClassifierSettings, build_classifier
 from sightline.models.loaded import LoadedModel
 from sightline.models.lstm import LstmForConditionalGeneration, LstmSettings, build_lstm
@@ -117,7 +118,7 @@ def test_no_attention_is_better_than_the_best(name: str) -> None:
     """With the best weights in place of its own, the model gives its outputs at least as well (appendix A.1)."""
     model = zoo.model(name)
     batch = batch_of(model)
-    best = best_attention(model, batch, BestAttentionSettings()).scores  # (batch, target, source)
+    best = best_attention(model, batch, NoSettings()).scores  # (batch, target, source)
     layer = model.layers("cross")[0].module
     steps = 1 if batch.decoder_ids is None else batch.decoder_ids.shape[1]
     attended = torch.zeros(len(batch), 1, steps, batch.mask.shape[1])  # (batch, head, target, source)
@@ -139,10 +140,10 @@ def test_what_the_best_attention_achieves_does_not_depend_on_the_batch(name: str
     """Weights may: where two states serve alike, rounding decides between them."""
     model = zoo.model(name)
     several = batch_of(model)
-    together = best_attention(model, several, BestAttentionSettings()).scores
+    together = best_attention(model, several, NoSettings()).scores
     for number, example in enumerate(several.examples):
         batch = model.batch([example])
-        alone = best_attention(model, batch, BestAttentionSettings()).scores[0]  # (target, source)
+        alone = best_attention(model, batch, NoSettings()).scores[0]  # (target, source)
         logits = torch.stack(list(model.module.logits_by_position(**model.inputs(batch))), 2)[0, batch.rows[0]]
         rows, columns = alone.shape
         losses = [
@@ -155,7 +156,7 @@ def test_what_the_best_attention_achieves_does_not_depend_on_the_batch(name: str
 def test_the_best_attention_needs_a_linear_output() -> None:
     model = zoo.model("lstm")
     with pytest.raises(InputError, match="hidden layer behind its attention"):
-        best_attention(model, batch_of(model), BestAttentionSettings())
+        best_attention(model, batch_of(model), NoSettings())
 
 
 def test_padding_has_no_columns() -> None:

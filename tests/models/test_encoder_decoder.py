@@ -15,7 +15,8 @@ from models.corpus import Corpus, generated_corpus, learn_by_heart
 
 import sightline
 from sightline.errors import InputError
-from sightline.methods.gradients import WordSaliencySettings, word_saliency
+from sightline.methods.gradients import word_saliency
+from sightline.methods.settings import WordSaliencySettings
 from sightline.models.conv import ConvConfig, ConvForConditionalGeneration, ConvSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
 from sightline.models.settings import check_choice

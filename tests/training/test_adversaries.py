@@ -14,7 +14,8 @@ from sightline import measures
 from sightline.data.labelled import read_labelled
 from sightline.errors import InputError
 from sightline.training import train
-from sightline.training.adversaries import AdversarialObjective, AdversarySettings, js_divergence, kl_divergence
+from sightline.training.adversaries import AdversarialObjective, js_divergence, kl_divergence
+from sightline.training.recipe import AdversarySettings
 
 TEXTS = [example.text for example in read_labelled("generated", "test", Path())[:40]]
 

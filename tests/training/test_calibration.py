@@ -19,7 +19,8 @@ from torch import Tensor
 from training.tiny import recipe, same_weights
 
 import sightline
-from sightline.attend.calibration import GAMMA, CalibrationSettings
+from sightline.attend.calibration import GAMMA
+from sightline.attend.settings import CalibrationSettings
 from sightline.models.lstm import LstmSettings, build_lstm
 from sightline.models.transformer import TransformerSettings, build_transformer
 from sightline.training import loop, train

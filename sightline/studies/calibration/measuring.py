@@ -43,7 +43,7 @@ def measure_run(result: TrainingResult, test: Sequence[tuple[str, str]], setting
     model = load(result.folder)
     sources, targets = ([pair[side] for pair in test] for side in (0, 1))
     translations = [one.text for one in translate(model, sources, num_beams=settings.beam, progress=False)]
-    metric = BLEU()
+    metric = BLEU(force=True)  # else it warns that text is tokenised, which here it may be
     bleu = metric.corpus_score(translations, [targets]).score
     figures: dict[str, Any] = {
         "bleu": bleu,

@@ -51,7 +51,7 @@ def measure_gain(
 
 
 def _statistics(translations: Sequence[Sequence[str]], references: Sequence[str]) -> Statistics:
-    metric = BLEU()
+    metric = BLEU(force=True)  # else it warns that text is tokenised, which here it may be
     return np.array([metric._extract_corpus_statistics(one, [references]) for one in translations])
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.alignment.parallel import read_pairs
-from sightline.attend.calibration import RELEASED
+from sightline.attend.settings import RELEASED
 from sightline.data.corpora import TextPair
 from sightline.data.language import GeneratedLanguage, LanguageSettings
 from sightline.errors import InputError
