@@ -111,16 +111,7 @@ def conditions() -> dict[str, str]:
 
 def main() -> None:
     results = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    scripts = sys.argv[1:] or [
-        "methods",
-        "explain_overhead",
-        "startup",
-        "training",
-        "calibration",
-        "alignment",
-        "aligners",
-    ]
-    for script in scripts:
+    for script in sys.argv[1:] or SCRIPTS:
         for name, figures in figures_of(script).items():
             results[name] = {"figures": figures, **conditions()}
             FIGURES.write_text(json.dumps(results, indent=1) + "\n")

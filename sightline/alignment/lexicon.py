@@ -58,15 +58,6 @@ class Lexicon:
         totals = np.bincount(self._rows, self.values, len(self.source_vocabulary))
         return replace(self, values=self.values / totals[self._rows])
 
-    def align_softly(self, source: Words, target: Words) -> Float64[np.ndarray, "target source"]:
-        """Share each target word among the source words, in proportion to the table (Snell et al. eq. 18-19).
-
-        On `normalized()` counts this is their alpha^IBM. A target word that met none of them has a row of zeros.
-        """
-        values = self.lookup(source, target)
-        totals = values.sum(axis=1, keepdims=True)
-        return np.divide(values, totals, out=np.zeros_like(values), where=totals > 0)
-
     def pruned(self, at_most: float) -> Lexicon:
         """Leave out the entries that are not above a value."""
         kept = self.values > at_most

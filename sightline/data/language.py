@@ -14,16 +14,13 @@ translation exists.
 
 import random
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count, islice
-from pathlib import Path
 from typing import no_type_check
 
 from sightline.data import lexicon
 from sightline.data.lexicon import WordClass, build_lexicon
 from sightline.errors import InputError
-from sightline.files import writing_into
 
 
 @dataclass(frozen=True)
@@ -106,22 +103,6 @@ class GeneratedLanguage:
     def pairs(self, count: int, split: str = "train") -> list[GeneratedPair]:
         """Return the first `count` sentence pairs of a split."""
         return list(islice(self.stream(split), count))
-
-
-def write_pairs(pairs: Iterable[GeneratedPair], prefix: Path) -> tuple[Path, Path, Path]:
-    """Write `<prefix>.source`, `.target` and `.gold` (Pharaoh `i-j`, 0-based), and return their paths."""
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    paths = tuple(prefix.with_name(f"{prefix.name}.{part}") for part in ("source", "target", "gold"))
-    # The files get their names only when they are complete: an interruption leaves no shorter corpus behind.
-    with writing_into(prefix.parent, last=paths[2].name) as folder, ExitStack() as files:
-        source, target, gold = (
-            files.enter_context((folder / path.name).open("w", encoding="utf-8", newline="\n")) for path in paths
-        )
-        for pair in pairs:
-            source.write(f"{pair.source}\n")
-            target.write(f"{pair.target}\n")
-            gold.write(" ".join(f"{i}-{j}" for i, j in sorted(pair.links)) + "\n")
-    return paths[0], paths[1], paths[2]
 
 
 PLURAL, PAST = 0.3, 0.4

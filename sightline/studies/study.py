@@ -34,9 +34,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-PRESETS = ("quick", "standard", "paper")
-"""What each study offers: minutes, a night on 2 cores, and the paper's own set-up."""
-
 Verdict = Literal["holds", "does not hold", "not measured"]
 Results = Mapping[str, Any]
 """The data of the finished steps, by name."""

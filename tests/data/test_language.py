@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.alignment.formats import read_alignments
 from sightline.data import lexicon
-from sightline.data.language import GeneratedLanguage, GeneratedPair, LanguageSettings, write_pairs
+from sightline.data.language import GeneratedLanguage, GeneratedPair, LanguageSettings
 from sightline.errors import InputError
 
 PLAIN = LanguageSettings(
@@ -305,22 +304,3 @@ def test_thousands_of_words_come_quickly():
     assert time.process_time() - start < 10, "about 2 seconds; the bound is for slow and busy machines"
     assert len({word for pair in pairs for word in pair.source_words}) > 3000
     assert len({word for pair in pairs for word in pair.target_words}) > 3000
-
-
-def test_written_files_say_the_same(tmp_path):
-    pairs = pairs_of(SMALL, 20)
-    source, target, gold = write_pairs(pairs, tmp_path / "new" / "toy")
-    assert [path.name for path in (source, target, gold)] == ["toy.source", "toy.target", "toy.gold"]
-    assert source.read_text().splitlines() == [pair.source for pair in pairs]
-    assert target.read_text().splitlines() == [pair.target for pair in pairs]
-    assert [alignment.links for alignment in read_alignments(gold)] == [pair.links for pair in pairs]
-
-
-def test_interrupted_writing_leaves_nothing(tmp_path):
-    def breaking():
-        yield from pairs_of(SMALL, 3)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_pairs(breaking(), tmp_path / "toy")
-    assert list(tmp_path.iterdir()) == []
