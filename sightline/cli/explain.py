@@ -13,6 +13,9 @@ from sightline.cli.settings import read_settings
 from sightline.errors import InputError
 from sightline.files import check_writable, write_text
 from sightline.models.box import BOX_MODEL
+from sightline.models.names import check_model_name
+
+AUTO, USUAL = "auto", "norms"
 
 
 def explain(
@@ -22,19 +25,26 @@ def explain(
         str | None, typer.Option(help="A second segment of the source, for encoders such as BERT.")
     ] = None,
     model: ModelName = BOX_MODEL,
-    method: Annotated[str, typer.Option(help="See `sightline methods`.")] = "attention",
+    method: Annotated[
+        str, typer.Option(help="A method of `sightline methods`; auto is norms of the layer that usually reads best.")
+    ] = AUTO,
     setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: name=value.")] = [],  # noqa: B006
     calibration: Annotated[
         bool,
-        typer.Option("--calibration", help="Show a calibrated model's attention before, after, and its mask."),
+        typer.Option("--calibration", help="Show a calibrated model's attention before and after, and its mask."),
     ] = False,
-    pieces: Annotated[bool, typer.Option(help="Show sub-word pieces instead of words.")] = False,
+    pieces: Annotated[bool, typer.Option("--pieces", help="Show sub-word pieces instead of words.")] = False,
+    special: Annotated[bool, typer.Option("--special", help="Show special tokens (begin, end, language) too.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page to this file.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write the heat map to this file as a vector graphic.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write the heat map to this file as an image.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the scores to this file; - is standard output.")] = None,
+    jsonl: Annotated[Path | None, typer.Option(help="The same as one line of JSON.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write one row for each score to this file.")] = None,
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
     prefix: Prefix = "",
-    chat: Annotated[bool, typer.Option(help="Wrap the source in the model's chat template.")] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="Wrap the source in the model's chat template.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing to the terminal.")] = False,
 ) -> None:
     """Show which inputs the model used for each output.
@@ -42,12 +52,17 @@ def explain(
     Example: sightline explain --method norms -s layer=2 "The cat sleeps." "El gato duerme."
     """
     from sightline.methods import find_method
-    from sightline.models.names import check_model_name
 
     check_model_name(model)
     settings = read_settings(setting)
-    find_method(method).settings(method, settings)
-    for path in (html, json):
+    usual = USUAL if method == AUTO else method
+    find_method(usual).settings(usual, settings)
+    if calibration and (settings or method != AUTO):
+        raise InputError("--calibration shows attention and mask as they are: leave --method and --set out.")
+    formats = {"svg": svg, "png": png, "jsonl": jsonl, "csv": csv}
+    if calibration and any(formats.values()):
+        raise InputError("--calibration has three pictures: write them with --html, or the scores with --json.")
+    for path in (html, json, *formats.values()):
         if path is not None:
             check_writable(path)
     import sightline
@@ -56,15 +71,18 @@ def explain(
     text = source if second is None else (source, second)
     why: Any
     if calibration:
-        if settings or method != "attention":
-            raise InputError("--calibration shows attention and mask as they are: leave --method and --set out.")
         why = sightline.compare_calibration(loaded, text, target)
     else:
         why = sightline.explain(loaded, text, target, method=method, **settings)
     why = why if pieces else why.words()
+    if not special and not calibration:
+        why = why.without_special()
     if html is not None:
         write_text(html, why.to_html())
     if json is not None:
         write_text(json, json_module.dumps(why.to_dict(), ensure_ascii=False) + "\n")
-    if not quiet and str(json) != "-":
+    for format, path in formats.items():
+        if path is not None:
+            why.save(path, format)
+    if not quiet and all(str(path) != "-" for path in (json, *formats.values())):
         why.show()

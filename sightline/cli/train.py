@@ -33,5 +33,7 @@ def train(
     if json:
         print(json_module.dumps(dataclasses.asdict(result), default=str, ensure_ascii=False))
     elif not quiet:
-        bleu = "".join(f", {direction} BLEU {score:.1f}" for direction, score in result.dev.bleu.items())
-        print(f"{result.folder}: dev loss {result.dev.loss:.3f}, accuracy {result.dev.accuracy:.3f}{bleu}")
+        for role, measured in (("dev", result.dev), ("test", result.test)):
+            if measured is not None:
+                bleu = "".join(f", {direction} BLEU {score:.1f}" for direction, score in measured.bleu.items())
+                print(f"{result.folder}: {role} loss {measured.loss:.3f}, accuracy {measured.accuracy:.3f}{bleu}")

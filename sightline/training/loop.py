@@ -412,11 +412,8 @@ def _measure_fully(
     settings = run.recipe.evaluation
     loss, accuracy = run.measure(pairs)
     if run.loaded.classifies:
-        run.folder.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}")
         return Measured(loss, accuracy)
     generation = {"num_beams": settings.beam, "length_penalty": settings.length_penalty}
     measured = Measured(loss, accuracy, *run.measure_bleu(texts, generation))
     run.folder.record(f"final {role}", position.step, dataclasses.asdict(measured))
-    bleu = ", ".join(f"{direction} BLEU {score:.1f}" for direction, score in measured.bleu.items())
-    run.folder.say(f"{role}: loss {loss:.3f}, accuracy {accuracy:.3f}, {bleu} ({measured.signature})")
     return measured

@@ -29,6 +29,8 @@ Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 EXTENDS = "extends"
+CORPUS_KINDS = {"source", "target", "pairs", "labelled", "generated", "held_out"}
+"""The keys of a corpus that say where it comes from."""
 
 
 @dataclass(frozen=True)
@@ -284,8 +286,8 @@ def _read_file(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 
 def _merged(base: Any, changes: Any) -> Any:
-    """Put changes over a base, section by section."""
-    if not (isinstance(base, dict) and isinstance(changes, dict)):
+    """Put changes over a base, section by section; a corpus that comes from elsewhere replaces that of the base."""
+    if not (isinstance(base, dict) and isinstance(changes, dict)) or changes.keys() & CORPUS_KINDS:
         return changes
     return base | {key: _merged(base.get(key), value) for key, value in changes.items()}
 

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, TypeVar, overload
 from sightline.attribution import Attribution
 from sightline.errors import InputError
 from sightline.methods import find_method, resolved
+from sightline.methods.attention import read_layers
 from sightline.methods.outputs import noting_odds
 from sightline.methods.scored import to_attributions
+from sightline.methods.settings import LayerSettings
 from sightline.models.budget import positions_that_fit
 from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
@@ -21,6 +23,8 @@ from sightline.models.loading import load
 from sightline.text.batches import map_in_batches
 from sightline.text.words import Source, Text
 
+AUTO = "auto"
+"""The name of the method that suits the model."""
 MAX_BATCH_SIZE = 64
 # So many texts are held at a time, to be sorted by length.
 WINDOW = 1024
@@ -58,12 +62,24 @@ def explain(
     a time. A text is a string, or in a list also a list of words; a tuple `(first, second)` is one text of two
     segments, for encoders such as BERT. Without a target the model gives its own: it translates, continues, classifies
     or fills in, with `generation` as the options of `generate`. `positions` names the outputs to explain, by their
-    number among the target's tokens. The other settings are the method's.
+    number among the target's tokens. The other settings are the method's. The method `auto` is `norms`, or `attention`
+    where a model's output projection is not known, of a layer two thirds of the way up, where attention reads best.
     """
     loaded = load(model)
+    if method == AUTO:
+        method, usual = usual_method(loaded)
+        settings = usual | settings
     pairs = recognise_directions(loaded, pair_up(source, target))
     results = explain_pairs(loaded, pairs, method, settings, positions=positions, generation=generation or {})
     return in_the_form_of(source, results, "Explaining", progress)
+
+
+def usual_method(model: LoadedModel) -> tuple[str, dict[str, Any]]:
+    """Return the method and the settings that `auto` stands for: one pass, one readable matrix."""
+    layers = read_layers(model, LayerSettings()).layers
+    has_norms = all(layer.output is not None for layer in layers)
+    # Of 12 layers the ninth, as in SimAlign and awesome-align; of two or three the last.
+    return "norms" if has_norms else "attention", {"layer": 2 * len(layers) // 3}
 
 
 class Pair(NamedTuple):

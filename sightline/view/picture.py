@@ -43,6 +43,7 @@ class Picture:
     scores: Float[np.ndarray, "target column"]
     all_scores: Float[np.ndarray, "*axes target column"]
     notes: tuple[str, ...]
+    probabilities: tuple[float, ...] = ()  # of the rows, where they are known
 
     @cached_property
     def strengths(self) -> Float[np.ndarray, "target column"]:
@@ -110,6 +111,7 @@ def read_picture(
         boundary=kept["source"],
         scores=_select(scores, axes),
         all_scores=scores,
+        probabilities=tuple(attribution.get("probabilities") or ())[:row_limit],
         notes=tuple(_note(side, kept[side], len(labels)) for side, labels in sides.items() if kept[side] < len(labels)),
     )
 

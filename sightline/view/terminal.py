@@ -56,23 +56,26 @@ def heat_map(attribution: Mapping[str, Any], at: Mapping[str, int] | None = None
 
 
 def links(attribution: Mapping[str, Any], top: int = 1, at: Mapping[str, int] | None = None) -> Group:
-    """List every target token with the `top` source tokens of largest score, shaded by their share of the row."""
+    """List every target token with the `top` source tokens of largest score: the score, and its share of the row.
+
+    Where they are known, the probability of the target token stands before it.
+    """
     picture = read_picture(attribution, at, row_limit=TOKEN_LIMIT)
     table = Table.grid(padding=(0, 1))
+    if picture.probabilities:
+        table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     shares = picture.shares
     for row, label in enumerate(picture.rows):
         cells = [_row_label(label), Text("←", "dim")]
+        if picture.probabilities:
+            cells.insert(0, Text(f"p {picture.probabilities[row]:.2f}", "dim"))
         for column in picture.strongest(row, top):
             share = float(shares[row, column])
-            style = _link_style(share)
             source = _label_text(picture.columns[column], 2 * LABEL_CELLS)
-            source.stylize(style)
-            cells += [
-                Text(_shade(abs(share)), style),
-                source,
-                Text(write_number(float(picture.scores[row, column])), "dim"),
-            ]
+            source.stylize(_link_style(share))
+            score = write_number(float(picture.scores[row, column]))
+            cells += [source, Text(score, "dim"), Text(f"{abs(share):.0%}", "dim")]
         table.add_row(*cells)
     return Group(table, *(Text(note, "dim") for note in picture.notes))
 

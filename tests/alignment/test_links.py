@@ -73,3 +73,34 @@ def test_immutable():
 def test_impossible_links_are_refused(arguments, complaint):
     with pytest.raises(InputError, match=complaint):
         Alignment(*arguments)
+
+
+# Pictures
+
+
+def test_words_are_shown_and_not_compared() -> None:
+    plain = Alignment({(0, 0): 1.0, (1, 2): 0.5}, possible=[(1, 1)])
+    named = plain.with_words("the cat", ["el", "gran", "gato"])
+    assert named == plain
+    assert pickle.loads(pickle.dumps(named)).target_words == ("el", "gran", "gato")
+    assert named.pairs() == ["the–el", "cat–gato"]
+    assert named.flipped().pairs() == ["el–the", "gato–cat"]
+    assert named.threshold(0.9).pairs() == ["the–el"]
+    assert plain.pairs() == ["0–0", "1–2"]
+    with pytest.raises(InputError, match="outside the sentences of 1 and 3 words"):
+        plain.with_words("the", "el gran gato")
+
+
+def test_an_alignment_is_drawn(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    named = Alignment({(0, 0): 1.0, (1, 2): 0.5}).with_words("the cat", "el gran gato")
+    named.show()
+    out = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert out[0] == "alignment"
+    assert "  el ██" in out
+    assert "gran" in out
+    assert "gato   ██" in out  # every row uses the whole scale
+    assert "gato ← cat 0.500 100%" in out
+    for drawn in (named.to_svg(), named.to_html(), named._repr_html_()):
+        assert ">gran<" in drawn
+    assert Alignment().to_svg().startswith("<svg")

@@ -71,15 +71,15 @@ duerme ░░░░██░░
 ░ from 5 %  ▒ 25 %  ▓ 50 %  █ 75 % of the largest score of the row
 * special position
 
-    El ← ▓ sleeps 0.625
-  gato ← ▓ sleeps 0.625
-duerme ← ▓ sleeps 0.625
- *</s> ← ▓ sleeps 0.625
+    El ← sleeps 0.625 62%
+  gato ← sleeps 0.625 62%
+duerme ← sleeps 0.625 62%
+ *</s> ← sleeps 0.625 62%
 """
 
 
 def test_explain_draws_words(run, folder: str) -> None:
-    code, out, err = run("explain", "-m", folder, *PAIR, "-s", "layer=0")
+    code, out, err = run("explain", "-m", folder, *PAIR, "--method", "attention", "-s", "layer=0", "--special")
     assert (code, err) == (0, "")
     title, *picture = out.split("\n\n", 1)
     assert title.startswith("attention · ")
@@ -88,11 +88,22 @@ def test_explain_draws_words(run, folder: str) -> None:
 
 
 def test_explain_draws_pieces(run, folder: str) -> None:
-    code, out, _ = run("explain", "-m", folder, *PAIR, "--pieces")
+    code, out, _ = run("explain", "-m", folder, *PAIR, "--method", "attention", "--pieces", "--special")
     assert code == 0
     picture = lines(out)
     assert "▁gato ████████████████" in picture
-    assert "▁gato ← ░ ▁The 0.125" in picture
+    assert "▁gato ← ▁The 0.125 12%" in picture
+
+
+def test_the_first_explanation_is_readable(run, folder: str) -> None:
+    """Without options: words, no special tokens, norms, one layer, and only settings that differ from the default."""
+    code, out, err = run("explain", "-m", folder, *PAIR)
+    assert (code, err) == (0, "")
+    assert out.startswith("norms · layer=1\n\n")
+    assert "</s>" not in out
+    assert "special" not in out
+    model = sightline.load(folder)
+    assert sightline.explain(model, *PAIR, method="auto") == sightline.explain(model, *PAIR, method="norms", layer=1)
 
 
 MODELS = """
@@ -168,12 +179,23 @@ def test_json_and_html(run, folder: str, tmp_path: Path) -> None:
     page, data = tmp_path / "why.html", tmp_path / "why.json"
     code, out, err = run("explain", "-m", folder, *PAIR, "--html", page, "--json", data, "--quiet")
     assert (code, out, err) == (0, "", "")
-    why = sightline.explain(folder, *PAIR).words()
+    why = sightline.explain(folder, *PAIR, method="auto").words().without_special()
     assert sightline.Attribution.from_dict(json.loads(data.read_text())) == why
     assert page.read_text() == why.to_html()
     code, out, err = run("explain", "-m", folder, *PAIR, "--json", "-")
     assert (code, err) == (0, "")
     assert json.loads(out) == json.loads(data.read_text())
+
+
+def test_other_formats(run, folder: str, tmp_path: Path) -> None:
+    files = {name: tmp_path / f"why.{name}" for name in ("svg", "png", "jsonl", "csv")}
+    options = [part for name, path in files.items() for part in (f"--{name}", path)]
+    assert run("explain", "-m", folder, *PAIR, *options, "--quiet") == (0, "", "")
+    why = sightline.explain(folder, *PAIR, method="auto").words().without_special()
+    assert files["svg"].read_text() == why.to_svg()
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+    assert json.loads(files["jsonl"].read_text()) == why.to_dict()
+    assert run("explain", "-m", folder, *PAIR, "--csv", "-")[:2] == (0, files["csv"].read_text())
 
 
 def test_a_page_never_runs_what_it_shows(run, folder: str, tmp_path: Path) -> None:
@@ -187,7 +209,7 @@ def test_the_models_own_answer(run, folder: str) -> None:
     code, out, _ = run("explain", "-m", folder, PAIR[0], "--json", "-", "--pieces")
     model = sightline.load(folder)
     assert code == 0
-    assert json.loads(out)["target"] == sightline.explain(model, PAIR[0]).target.to_dict()
+    assert json.loads(out)["target"] == sightline.explain(model, PAIR[0]).without_special().target.to_dict()
 
 
 # Refusals
@@ -199,7 +221,7 @@ MISTAKES = {
     "There is no folder '/no/such/model'": ["-m", "/no/such/model", *PAIR],
     "The model 'no-such-model' cannot be loaded": ["-m", "no-such-model", *PAIR],
     "There is no method 'atention'. Did you mean 'attention'": ["-m", "{folder}", *PAIR, "--method", "atention"],
-    "There is no setting of attention 'lair'": ["-m", "{folder}", *PAIR, "-s", "lair=2"],
+    "There is no setting of norms 'lair'": ["-m", "{folder}", *PAIR, "-s", "lair=2"],
     "There is no layer 9": ["-m", "{folder}", *PAIR, "-s", "layer=9"],
     "The setting 'layer' should look like name=value": ["-m", "{folder}", *PAIR, "-s", "layer"],
     "MarianTokenizer takes no language": ["-m", "{folder}", *PAIR, "--target-lang", "tlh"],

@@ -10,7 +10,7 @@ from training.tiny import RECIPE, recipe
 from sightline.errors import InputError
 from sightline.models.lstm import LstmSettings
 from sightline.models.transformer import TransformerSettings
-from sightline.training.recipe import read_recipe
+from sightline.training.recipe import CorpusSettings, read_recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
 
@@ -146,6 +146,16 @@ def test_a_file_says_only_what_differs_from_the_one_that_it_extends(tmp_path: Pa
     read = read_recipe(tmp_path / "other.yaml", ["training.warmup=3"])
     expected = read_recipe(RECIPE, {"training.steps": 77, "training.warmup": 3, "seed": 5})
     assert read.to_dict() == expected.to_dict()
+
+
+def test_a_corpus_from_elsewhere_replaces_that_of_the_base(tmp_path: Path) -> None:
+    base = "data: {train: {generated: {stems: 60}, sentences: 10}, dev: {held_out: 2}}\ntraining: {steps: 1}\n"
+    (tmp_path / "base.yaml").write_text(base, encoding="utf-8")
+    files = "extends: base.yaml\ndata: {train: {source: a.en, target: a.es}, dev: {sentences: 5}}\n"
+    (tmp_path / "files.yaml").write_text(files, encoding="utf-8")
+    data = read_recipe(tmp_path / "files.yaml").data
+    assert data.train == CorpusSettings(source="a.en", target="a.es")
+    assert data.dev == CorpusSettings(held_out=2, sentences=5)  # the same corpus, less of it
 
 
 @pytest.mark.parametrize(

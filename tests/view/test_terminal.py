@@ -42,11 +42,16 @@ def test_the_heat_map_in_plain_text():
 
 def test_the_links_in_plain_text():
     assert printed(links(cat(), top=2)) == [
-        "    ▁El ← █ ▁The   0.900 ░ ▁cat 0.05",
-        "  ▁gato ← ▓ ▁cat   0.600 ░ ▁The 0.200",
-        "▁duerme ← ▒ ▁sleep 0.400 ▒ s    0.300",
-        "  *</s> ← █ *</s>  0.900   s    0.04",
+        "    ▁El ← ▁The   0.900 90% ▁cat 0.05  5%",
+        "  ▁gato ← ▁cat   0.600 60% ▁The 0.200 20%",
+        "▁duerme ← ▁sleep 0.400 40% s    0.300 30%",
+        "  *</s> ← *</s>  0.900 90% s    0.04  4%",
     ]
+
+
+def test_probabilities_stand_before_the_links_where_they_are_known():
+    attribution = cat() | {"probabilities": [0.9, 0.25, 1, 0.001]}
+    assert printed(links(attribution))[1] == "p 0.25   ▁gato ← ▁cat   0.600 60%"
 
 
 def test_negative_scores_and_the_prefix_in_plain_text():
