@@ -128,7 +128,9 @@ main({arguments!r})
     ],
 )
 def test_a_signal_while_something_is_imported_is_quiet(module: str, name: str) -> None:
-    arguments = {"numba": ["symmetrize", "none", "none"], "rich.console": ["methods"]}.get(module, ["explain", "the cat"])
+    arguments = {"numba": ["symmetrize", "none", "none"], "rich.console": ["methods"]}.get(
+        module, ["explain", "the cat"]
+    )
     code = INTERRUPTED.format(module=module, signal=name, arguments=arguments)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
     assert (done.returncode, done.stdout, done.stderr) == (128 + getattr(signal, name), "", "")
