@@ -62,7 +62,7 @@ def check_readable(path: FilePath | None) -> None:
     try:
         Path(path).open("rb").close()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {_reason(error)}.") from None
+        raise InputError(f"{path} cannot be read: {reason_of(error)}.") from None
 
 
 def _open_bytes(path: FilePath) -> AbstractContextManager[Any]:
