@@ -335,7 +335,7 @@ def test_annealing_ends_at_the_paper_s_share() -> None:
         ({"fusion": "mean"}, "gate"),
         ({"alpha": -1.0}, "alpha is -1.0"),
         ({"renormalise": "sum"}, "renormalize"),
-        ({"ratio": math.inf}, "ratio is inf"),
+        ({"ratio": math.inf}, "ratio of a calibration is inf"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict, message: str) -> None:
