@@ -279,7 +279,7 @@ def test_a_file_for_others_too(tmp_path) -> None:
     assert pq.read_table(tmp_path / "some.parquet").num_rows == len(several)
     code = (
         "import sys; from sightline import load_attributions as load, save_attributions as save;"
-        "save(load(sys.argv[1]), '/dev/stdout')"
+        "save(load(sys.argv[1]), '/dev/stdout', 'parquet')"
     )
     run = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "some.parquet")], stdout=subprocess.PIPE, check=True

@@ -53,7 +53,6 @@ def explain(
     """
     from sightline.methods import find_method
 
-    check_model_name(model)
     settings = read_settings(setting)
     usual = USUAL if method == AUTO else method
     find_method(usual).settings(usual, settings)
@@ -65,6 +64,7 @@ def explain(
     for path in (html, json, *formats.values()):
         if path is not None:
             check_writable(path)
+    check_model_name(model)
     import sightline
 
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix, chat=chat)

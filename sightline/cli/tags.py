@@ -44,10 +44,10 @@ def tags(
 
     Example: sightline tags page.en.txt -o page.es.txt
     """
+    check_writable(output)
+    check_readable(source)
     for name in (model, reverse):
         check_model_name(name)
-    check_readable(source)
-    check_writable(output)
     import sightline
 
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)

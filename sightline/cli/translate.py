@@ -46,9 +46,9 @@ def translate(
 
     Example: sightline translate --align text.en -o text.es
     """
-    check_model_name(model)
-    check_readable(source)
     check_writable(output)
+    check_readable(source)
+    check_model_name(model)
     import sightline
     from sightline.alignment.formats import render_alignments
 

@@ -27,16 +27,23 @@ class TransformerSettings:
     """The size of a Transformer."""
 
     encoder_layers: int = 3
+    """Number of encoder layers."""
     decoder_layers: int = 3
+    """Number of decoder layers."""
     width: int = 256
+    """Width of embeddings and states."""
     heads: int = 4
+    """Number of attention heads in each layer; it divides the width."""
     feed_forward: int = 1024
-    """The width inside the feed-forward parts."""
+    """Width inside the feed-forward blocks."""
     dropout: float = 0.1
+    """Fraction of activations dropped while training."""
     attention_dropout: float = 0.0
+    """Fraction of attention weights dropped while training."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
+    """Activation of the feed-forward blocks."""
     max_positions: int = 256
-    """The greatest number of pieces on either side, end token included."""
+    """Maximum number of pieces on either side, end token included."""
 
     def __post_init__(self) -> None:
         check_counts(self, ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward", "max_positions"))
@@ -51,22 +58,27 @@ class LstmSettings:
     """The size and the form of a recurrent model."""
 
     layers: int = 2
+    """Number of layers, in the encoder and in the decoder."""
     width: int = 256
-    """The width of embeddings and states, in the encoder for each direction."""
+    """Width of embeddings and states, in the encoder for each direction."""
     bidirectional: bool = True
+    """Read the source in both directions."""
     input_feeding: bool = False
+    """Feed the last context back into the decoder (Luong et al. 2015)."""
     heads: int = 1
+    """Number of attention heads."""
     merge: Literal["sum", "mean"] = "sum"
     """How the heads' contexts become one."""
     attention: Literal["learned", "uniform"] = "learned"
-    """`uniform` freezes it."""
+    """`learned`, or fixed as `uniform`."""
     combination: Literal["relu", "tanh", "linear"] = "relu"
     """The hidden layer that joins context and state; `linear` adds them and has none."""
     dropout: float = 0.2
+    """Fraction of activations dropped while training."""
     tied: Tied = "inputs"
-    """The embeddings that are one: none, source and target, or these and the output."""
+    """Which embeddings are shared: `none`, source and target (`inputs`), or these and the output (`all`)."""
     max_positions: int = 256
-    """The greatest number of pieces on either side that it is trained on, end token included."""
+    """Maximum number of pieces on either side that it is trained on, end token included."""
 
     def __post_init__(self) -> None:
         check_counts(self, ("layers", "width", "heads", "max_positions"))
@@ -80,15 +92,19 @@ class ConvSettings:
     """The size of a convolutional model."""
 
     encoder_layers: int = 4
+    """Number of encoder layers."""
     decoder_layers: int = 3
+    """Number of decoder layers."""
     width: int = 256
+    """Width of embeddings and states."""
     kernel: int = 3
-    """The number of positions that one convolution sees."""
+    """Number of positions that one convolution sees."""
     dropout: float = 0.2
+    """Fraction of activations dropped while training."""
     tied: Tied = "none"
-    """The embeddings that are one: none, source and target, or these and the output."""
+    """Which embeddings are shared: `none`, source and target (`inputs`), or these and the output (`all`)."""
     max_positions: int = 256
-    """The greatest number of pieces on either side, end token included."""
+    """Maximum number of pieces on either side, end token included."""
 
     def __post_init__(self) -> None:
         check_counts(self, ("encoder_layers", "decoder_layers", "width", "kernel", "max_positions"))
@@ -101,8 +117,9 @@ class ClassifierSettings:
     """The size and the form of a classifier; the defaults are those of Meister et al."""
 
     encoder: Literal["lstm", "transformer"] = "lstm"
+    """The kind of encoder."""
     layers: int = 1
-    """The papers have one layer of LSTM, two of the Transformer."""
+    """Number of layers; the papers have one of LSTM, two of the Transformer."""
     width: int = 128
     """The width of states, in an LSTM for each direction."""
     embedding_width: int = 300
@@ -112,10 +129,11 @@ class ClassifierSettings:
     projection: str = "softmax"
     """How scores become weights, as softmax, sparsemax, sparsegen:0.5 or entmax:1.5."""
     dropout: float = 0.1
+    """Fraction of activations dropped while training."""
     trained: Literal["all", "attention"] = "all"
     """With `attention`, everything else stays as it was drawn at random (Snell et al. 2021, appendix A.6)."""
     max_positions: int = 512
-    """The greatest number of pieces of a text, end token included."""
+    """Maximum number of pieces of a text, end token included."""
 
     def __post_init__(self) -> None:
         check_choice(self, "encoder", ENCODERS)

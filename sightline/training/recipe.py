@@ -42,11 +42,13 @@ class CorpusSettings:
     """
 
     source: str | None = None
+    """A file with one source sentence per line; needs `target`."""
     target: str | None = None
-    """Two files of one sentence a line."""
+    """The file with the translations, line by line."""
     pairs: str | None = None
+    """One tab-separated file with both sides."""
     columns: tuple[Count, Count] = (0, 1)
-    """One tab-separated file, and its columns of source and target, counted from 0."""
+    """The columns of source and target in `pairs`, counted from 0."""
     labelled: str | None = None
     """Labelled text for a classifier: a set by its name (`sst`, `generated`, ...; `sightline.data.labelled` lists
     them), or a `.jsonl` or `.csv` file with `text` and `label`."""
@@ -86,7 +88,9 @@ class DataSettings:
     train: CorpusSettings | tuple[CorpusSettings, ...]
     """One corpus, or a list of them."""
     dev: CorpusSettings
+    """What checkpoints are evaluated on."""
     test: CorpusSettings | None = None
+    """What the finished model is evaluated on, once."""
     languages: tuple[str, str] = ("source", "target")
     """The languages of source and target, as `[en, es]`."""
     bidirectional: bool = False
@@ -114,9 +118,11 @@ class TokenizerSettings:
     """The vocabulary: pieces by byte-pair encoding, or the text's most frequent words."""
 
     kind: Literal["pieces", "words"] = "pieces"
+    """Byte-pair `pieces`, or the most frequent `words`."""
     vocabulary: Positive = 8000
+    """Number of entries, special tokens included."""
     joint: bool = True
-    """Learn the pieces from both languages at once; else so many from each, and pieces that both have are one."""
+    """Learn the pieces from both languages at once; otherwise learn `vocabulary` pieces from each and merge them."""
 
 
 @dataclass(frozen=True)
@@ -124,39 +130,43 @@ class TrainingSettings:
     """The optimisation."""
 
     steps: Positive
-    """Updates, at most."""
+    """Maximum number of updates."""
     minutes: Annotated[float, Field(gt=0)] | None = None
-    """Time for the updates, at most; what an interrupted run has used counts."""
+    """Maximum time for the updates; time used before an interruption counts."""
     batch_tokens: Positive = 4096
-    """Pieces on the longer side of one update, padding included; shared out among processes."""
+    """Number of pieces on the longer side of one update, padding included; divided among processes."""
     batch_texts: Positive | None = None
-    """Pairs or texts of one update, at most."""
+    """Maximum number of pairs or texts in one update."""
     accumulate: Positive = 1
-    """Do an update in so many passes, to save memory."""
+    """Number of passes that one update is split into, to save memory."""
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     """The highest rate of the schedule."""
     attention_rate: Annotated[float, Field(gt=0)] = 1.0
-    """What the rate of a classifier's attention is times that of the rest (Meister et al. 2021: 1 or 10)."""
+    """Learning rate of a classifier's attention, relative to that of the rest (Meister et al. 2021: 1 or 10)."""
     schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "constant"] = "inverse_sqrt"
+    """How the rate falls after the warm-up: inverse_sqrt, cosine, trapezoid (only at the end), or constant."""
     warmup: Count = 1000
-    """Steps in which the rate rises to its highest."""
+    """Number of steps over which the rate rises to its maximum."""
     betas: tuple[Share, Share] = (0.9, 0.98)
+    """Decay rates of Adam's two moments."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """AdamW's; 0 is Adam."""
     amsgrad: bool = False
     """Adam's second moment never falls (Reddi et al. 2018)."""
     clip: Annotated[float, Field(gt=0)] | None = 1.0
-    """The greatest norm of the gradient."""
+    """Maximum norm of the gradient; null for no clipping."""
     label_smoothing: Share = 0.1
+    """Fraction of the probability that is spread over all labels."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """`auto` takes 16 bits where the device computes faster with them."""
     log_every: Positive = 50
+    """Number of steps between two lines of the log."""
     checkpoint_every: Positive = 500
-    """Evaluate and save after so many steps."""
+    """Number of steps between two evaluations, each with a checkpoint."""
     average: Positive = 5
-    """Average the weights of so many last checkpoints at the end; so many are kept."""
+    """Number of last checkpoints that are kept, and whose weights are averaged at the end."""
     patience: Positive | None = None
-    """Stop after so many evaluations without a better loss."""
+    """Stop after this many evaluations without a better loss."""
 
 
 @dataclass(frozen=True)
@@ -174,10 +184,11 @@ class AdversarySettings:
     of: str
     """The folder of the base model, a classifier of ours; its vocabulary is used."""
     strength: float = 1.0
-    """What the divergence of attention counts beside that of predictions."""
+    """Weight of the divergence of attention, relative to that of predictions."""
     divergence: Literal["jsd", "kl"] = "jsd"
+    """Divergence of attention: Jensen-Shannon (jsd) or Kullback-Leibler (kl)."""
     frozen: bool = False
-    """Have the base model's parameters, and train only those of attention, from scratch."""
+    """Keep the base model's parameters and train only those of attention, from scratch."""
 
 
 @dataclass(frozen=True)
@@ -185,10 +196,11 @@ class EvaluationSettings:
     """The measurements: loss and accuracy on all held-out pairs at every checkpoint, BLEU at the end."""
 
     beam: Annotated[int, Field(ge=1, le=MOST_BEAMS)] = 4
+    """Number of hypotheses kept in beam search; 1 is greedy."""
     length_penalty: float = 1.0
-    """The power of the length that a hypothesis's log-probability is divided by."""
+    """Power of the length by which a hypothesis's log-probability is divided."""
     bleu_sentences: Count = 0
-    """Also translate so many sentences greedily at every checkpoint."""
+    """Number of sentences that are also translated greedily, and scored, at every checkpoint."""
 
 
 @dataclass(frozen=True)

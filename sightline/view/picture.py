@@ -111,7 +111,7 @@ def read_picture(
         boundary=kept["source"],
         scores=_select(scores, axes),
         all_scores=scores,
-        probabilities=tuple(attribution.get("probabilities") or ())[:row_limit],
+        probabilities=tuple(map(float, attribution.get("probabilities") or ()))[:row_limit],
         notes=tuple(_note(side, kept[side], len(labels)) for side, labels in sides.items() if kept[side] < len(labels)),
     )
 

@@ -280,7 +280,7 @@ def test_a_second_segment(run, tmp_path: Path) -> None:
     model.tokenizer.save_pretrained(tmp_path / "model")
     code, out, _ = run(
         *("explain", "-m", tmp_path / "model", "The cat sleeps", "0", "--second", "A small dog"),
-        *("--pieces", "--json", "-"),
+        *("--method", "attention", "--pieces", "--special", "--json", "-"),
     )
     assert code == 0
     expected = sightline.explain(model, ("The cat sleeps", "A small dog"), "0")
