@@ -22,7 +22,6 @@ from sightline.alignment.symmetrization import symmetrize_all
 from sightline.data.corpora import data_path
 from sightline.data.hansard import TestSet, read_test_set, read_training_pairs
 from sightline.models.loaded import LoadedModel
-from sightline.verbs.ways import Way
 
 RULES = ("grow-diag-strict", "intersection")
 EXTRACTIONS = ("argmax", "argmax-words", "pieces")

@@ -37,13 +37,14 @@ from sightline.values import check_share
 Matrix = Float64[np.ndarray, "target source"]
 AnyMatrix = Float[np.ndarray, "target source"]
 
+DEFAULT_EXTRACTION = "argmax-words"
 SHARE_THRESHOLD = 0.2
 SOFTMAX_THRESHOLD = 0.001  # that of awesome-align
 ALIKE = 1e-6  # scores that differ by less than this part of the highest differ by rounding only
 
 
 def extract_alignment(
-    attribution: Attribution, extraction: str = "argmax", threshold: float | None = None
+    attribution: Attribution, extraction: str = DEFAULT_EXTRACTION, threshold: float | None = None
 ) -> Alignment:
     """Read the word alignment off an attribution of one matrix, by one of EXTRACTIONS.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +19,8 @@ from sightline.models.box import BOX_MODEL
 if TYPE_CHECKING:
     from sightline.alignment.columns import Alignments
     from sightline.alignment.links import Alignment
-    from sightline.verbs.ways import Choice
+    from sightline.models.loaded import LoadedModel
+    from sightline.verbs.readout import Choice
 
 
 def align(
@@ -30,7 +32,16 @@ def align(
     reverse: Annotated[
         str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction; en-es is its own.")
     ] = None,
+    one_way: Annotated[
+        bool, typer.Option("--one-way", help="Use one direction only, of a model that translates both ways.")
+    ] = False,
     method: Annotated[str, typer.Option(help="auto, similarity, or one of `sightline methods`.")] = "auto",
+    effort: Annotated[
+        str, typer.Option(help="fast, or best: try SmoothGrad saliency too, which takes about 30 times as long.")
+    ] = "fast",
+    choose_again: Annotated[
+        bool, typer.Option("--choose-again", help="Choose how to read the model anew, whatever is remembered.")
+    ] = False,
     setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: layer=2.")] = [],  # noqa: B006
     extraction: Annotated[
         str | None, typer.Option(help="argmax, argmax-words, pieces, threshold, mutual, mutual-pieces or softmax.")
@@ -42,6 +53,13 @@ def align(
     join: Annotated[
         str, typer.Option(help="What of two directions is joined: their scores first, or their links alone.")
     ] = "scores",
+    min_confidence: Annotated[float, typer.Option(help="Leave out links that are less sure, from 0 to 1.")] = 0.0,
+    with_aligner: Annotated[
+        str | None,
+        typer.Option(
+            help="Join the model with a statistical aligner: diagonal, hmm, ibm1, or the file of a saved one."
+        ),
+    ] = None,
     aligner: Annotated[
         str | None, typer.Option(help="A statistical aligner instead of a model: ibm1, diagonal, hmm or eflomal.")
     ] = None,
@@ -53,7 +71,7 @@ def align(
     format: Annotated[str, typer.Option(help="Format of the result: pharaoh, naacl or jsonl.")] = "pharaoh",
     confidences: Annotated[bool, typer.Option("--confidences", help="Write i-j:c, with c how sure it is.")] = False,
     explain_choice: Annotated[
-        bool, typer.Option("--explain-choice", help="Show, on standard error, what was chosen and why.")
+        bool, typer.Option("--explain-choice", help="Show, on standard error, the candidates and their scores.")
     ] = False,
     output: Output = STANDARD_OUTPUT,
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, with confidences.")] = False,
@@ -71,8 +89,10 @@ def align(
     if aligner or load:
         from sightline.alignment.files import align_files
 
-        if any([reverse, setting, extraction, threshold, explain_choice, method != "auto"]):
+        if any([reverse, setting, extraction, threshold, explain_choice, with_aligner, method != "auto"]):
             raise InputError("A statistical aligner needs no reverse model, method, setting or extraction.")
+        if min_confidence:
+            raise InputError("--min-confidence belongs to a model's links: give --confidences, and filter them.")
         alignments = align_files(source, target, aligner=aligner, rule=symmetrize, save=save, load=load)
     else:
         import sightline
@@ -81,7 +101,9 @@ def align(
         if save is not None:
             raise InputError("--save keeps a statistical aligner: name one with --aligner.")
         forward = sightline.load(model or BOX_MODEL, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
-        backward = None
+        if one_way and reverse is not None:
+            raise InputError("Give either --reverse or --one-way.")
+        backward: LoadedModel | bool | None = False if one_way else None
         if reverse is not None:
             backward = sightline.load(reverse, source_lang=target_lang, target_lang=source_lang, prefix=prefix)
         pairs, same_pairs = tee(read_pairs(source, target))
@@ -91,28 +113,33 @@ def align(
             (target_text for _, target_text in same_pairs),
             reverse=backward,
             method=method,
+            effort=effort,
+            choose_again=choose_again,
+            with_aligner=with_aligner,
             extraction=extraction,
             threshold=threshold,
             symmetrize=symmetrize,
             join=join,
-            on_choice=_show_choice if explain_choice else None,
+            min_confidence=min_confidence,
+            on_choice=partial(_show_choice, with_candidates=explain_choice),
             **read_settings(setting),
         )
     write_alignments(alignments, output, "jsonl" if json else format, confidences=confidences or json)
 
 
-def _show_choice(choice: Choice) -> None:
+def _show_choice(choice: Choice, with_candidates: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(stderr=True, soft_wrap=True)
-    console.print(f"Chosen by {choice.criterion} on {choice.pairs} pairs:", highlight=False)
-    for direction, way in (("forward", choice.forward), ("backward", choice.backward)):
-        if way is not None:
-            console.print(f"  {direction}: {way}", highlight=False)
-    if len(choice.candidates) < 2:
+    from sightline.verbs.readout import BY_USER
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    if choice.criterion != BY_USER:
+        console.print(str(choice), markup=False)
+    if not with_candidates or len(choice.candidates) < 2:
         return
-    table = Table("direction", "candidate", choice.criterion, box=None, header_style="bold")
-    for candidate in sorted(choice.candidates, key=lambda one: (one.direction == "backward", -one.score)):
-        table.add_row(candidate.direction, str(candidate.way), f"{candidate.score:.4f}")
+    table = Table("direction", "candidate", "alone", "joined", box=None, header_style="bold")
+    for one in sorted(choice.candidates, key=lambda one: (one.direction == "backward", -(one.joined or 0), -one.score)):
+        joined = "" if one.joined is None else f"{one.joined:.4f}"
+        table.add_row(one.direction, str(one.readout), f"{one.score:.4f}", joined)
     console.print(table)

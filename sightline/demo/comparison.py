@@ -11,7 +11,7 @@ from sightline.demo.material import GoldSet
 from sightline.models.loaded import LoadedModel
 from sightline.scores import Score
 from sightline.verbs.aligning import align
-from sightline.verbs.ways import Choice
+from sightline.verbs.readout import Choice
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,10 @@ def compare_methods(model: LoadedModel, gold: Sequence[GoldSet], smoothgrad: int
 
 
 def _describe(choice: Choice) -> str:
-    """Say how each direction was read: by which layer, which reading, which extraction."""
-    ways = []
-    for way in filter(None, (choice.forward, choice.backward)):
-        layer = f"layer {way.settings['layer']}, by {way.settings['reading']}" if "layer" in way.settings else ""
-        ways.append(", ".join(filter(None, (layer, way.extraction))))
-    return " and back ".join(dict.fromkeys(ways))
+    """Say how each direction was read: by which layer, which head, which reading."""
+    readouts = []
+    for readout in filter(None, (choice.forward, choice.backward)):
+        named = [f"{name} {readout.settings[name]}" for name in ("layer", "head") if name in readout.settings]
+        named += [f"by {readout.settings['reading']}"] if "reading" in readout.settings else []
+        readouts.append(", ".join(named))
+    return " and back ".join(dict.fromkeys(readouts))

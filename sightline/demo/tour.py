@@ -124,8 +124,8 @@ def _translate(model: LoadedModel, texts: Sequence[str]) -> list[Translation]:
 def _explain(model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> list[Attribution]:
     """Explain translations as alignments are read off the model: attention or norms, by the layer chosen."""
     targets = [translation.text for translation in translations]
-    way = explain_choice(model, list(texts), targets, use_adapter=False).forward
-    whys = explain(model, list(texts), targets, method=way.method, progress=False, **way.settings)
+    readout = explain_choice(model, list(texts), targets, use_adapter=False).forward
+    whys = explain(model, list(texts), targets, method=readout.method, progress=False, **readout.settings)
     return [why.words().without_special() for why in whys]
 
 

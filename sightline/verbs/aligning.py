@@ -1,36 +1,43 @@
 """Word alignments out of a translation model: text -> Attribution -> Alignment.
 
 Each target word is explained by the source; with a model of the reverse direction, each source word by the target too,
-and the two alignments are joined.
+and the two are joined.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain, islice, tee
-from typing import Any, NamedTuple, overload
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, overload
 
-from sightline.alignment.joining import join_scores
+import numpy as np
+from jaxtyping import Float64
+
+from sightline.alignment.bitext import build_bitext
+from sightline.alignment.extraction import extract_alignment
+from sightline.alignment.joining import join_one_way, join_scores
 from sightline.alignment.links import Alignment
-from sightline.alignment.symmetrization import DEFAULT_RULE, RULES, symmetrize_all
+from sightline.alignment.saved import load_aligner
+from sightline.alignment.statistical import ALIGNERS, TwoWayAligner, train_aligner
+from sightline.alignment.symmetrization import symmetrize_all
 from sightline.attribution import Attribution
-from sightline.errors import InputError, unknown_name
-from sightline.methods.adapter import ADAPTER, BothWays, read_both_ways
-from sightline.methods.similarity import SIMILARITY, SimilaritySettings, similarity
-from sightline.models.examples import Example
+from sightline.errors import InputError
+from sightline.methods.adapter import ADAPTER
+from sightline.methods.similarity import SIMILARITY
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.text.words import Source, Text
-from sightline.verbs.choosing import SAMPLE, choose
-from sightline.verbs.explaining import Pair, explain_pairs, in_the_form_of, map_examples, pair_up, recognise_directions
-from sightline.verbs.remembering import ENOUGH_PAIRS, recall
-from sightline.verbs.ways import AUTO, Asked, Choice, Way
+from sightline.text.words import Text
+from sightline.values import check_share
+from sightline.verbs import explaining
+from sightline.verbs.align_options import AUTO, AlignOptions
+from sightline.verbs.choosing import find_choice
+from sightline.verbs.explaining import Pair, in_the_form_of, pair_up, recognise_directions
+from sightline.verbs.readout import Choice, Facing, Readings, count_words, face, has_words, read_pairs, words_of
 
-JOINS = ("scores", "links")
-"""What of two directions is joined: their scores and then their links, or their links alone."""
-
-Explained = tuple[Pair, Attribution | None]
+Posteriors = Float64[np.ndarray, "_ _"]
+"""What a statistical aligner says of one pair: target words, source words."""
 
 
 @overload
@@ -42,18 +49,79 @@ def align(model: Any, sources: Iterator[Text], targets: Iterable[Text], **option
 
 
 def align(
-    model: Any, sources: Any, targets: Any, *, progress: bool | None = None, **options: Any
+    model: Any,
+    sources: Any,
+    targets: Any,
+    *,
+    reverse: Any = None,
+    method: str = AUTO,
+    effort: str = "fast",
+    choose_again: bool = False,
+    use_adapter: bool = True,
+    with_aligner: str | os.PathLike[str] | TwoWayAligner | None = None,
+    join: str = "scores",
+    extraction: str | None = None,
+    threshold: float | None = None,
+    symmetrize: str | None = None,
+    min_confidence: float = 0.0,
+    on_choice: Callable[[Choice], None] | None = None,
+    progress: bool | None = None,
+    **settings: Any,
 ) -> Alignment | list[Alignment] | Iterator[Alignment]:
     """Link each target word to the source words that it came from, each link with its confidence.
 
     One pair of texts gives an Alignment, lists give a list, iterators an iterator that holds only a window of pairs at
-    a time. A text is a string, or in a list also a list of words; a pair with an empty side has no links. The options
-    are those of `build_aligner`.
+    a time. A text is a string, or in a list also a list of words; a pair with an empty side has no links.
+
+    reverse: a model of the other direction; the two are joined. A model that translates both ways is its own reverse;
+        with False only its one direction counts. Unless a language was named when it was loaded, the texts of each
+        pair decide which way it goes.
+    method: `auto` reads the alignment adapter where the model has one (`sightline adapt`), and otherwise chooses
+        between norms and attention, layers, heads and readings on the first pairs, without gold (`explain_choice`).
+        `similarity` compares states of any encoder; or any of `sightline methods`.
+    effort: `fast` chooses from what one pass gives; `best` tries SmoothGrad saliency too, which takes 30 times as long.
+    choose_again: choose anew where a choice is remembered.
+    use_adapter: False to leave an adapter aside.
+    with_aligner: join the model with a statistical aligner, by the product of their probabilities: `diagonal`, `hmm` or
+        `ibm1` to train one on these pairs (all of them are held then), or a saved aligner or its file.
+    join: `scores` joins the scores of both directions before links are read off them each way, `links` the links alone.
+    extraction: how links are read off scores, one of `sightline.alignment.extraction`; by default `argmax-words`.
+    threshold: of the extractions `threshold` and `softmax`.
+    symmetrize: the rule that joins the links of two directions, `grow-diag-strict` by default. `intersection` has the
+        surest links, `grow-diag-final` and `union` the most.
+    min_confidence: leave out links that are less sure.
+    on_choice: called with the `Choice` that is made or remembered, before the first pair is aligned.
+    progress: show a progress bar; by default on a terminal.
+
+    The other settings are the method's: layer, head, reading, smoothgrad and so on.
     """
     if targets is None:
         raise InputError("There are no targets to align with: `translate` with align=True makes them.")
-    align_pairs = build_aligner(model, **options)
-    return in_the_form_of(sources, align_pairs(pair_up(sources, targets)), "Aligning", progress)
+    aligner = build_aligner(
+        model,
+        reverse=reverse,
+        method=method,
+        effort=effort,
+        choose_again=choose_again,
+        use_adapter=use_adapter,
+        with_aligner=with_aligner,
+        join=join,
+        extraction=extraction,
+        threshold=threshold,
+        symmetrize=symmetrize,
+        min_confidence=min_confidence,
+        on_choice=on_choice,
+        **settings,
+    )
+    return in_the_form_of(sources, aligner.align(pair_up(sources, targets)), "Aligning", progress)
+
+
+def explain_choice(model: Any, sources: Any, targets: Any, **options: Any) -> Choice:
+    """Return how `align` reads alignments off these models and why: the candidates and their scores.
+
+    A choice that is remembered is returned as it is; otherwise the first pairs decide.
+    """
+    return build_aligner(model, **options).choose(pair_up(sources, targets))
 
 
 def build_aligner(
@@ -61,39 +129,36 @@ def build_aligner(
     *,
     reverse: Any = None,
     method: str = AUTO,
-    symmetrize: str | None = None,
-    join: str = "scores",
-    extraction: str | None = None,
-    threshold: float | None = None,
     use_adapter: bool = True,
+    choose_again: bool = False,
+    with_aligner: str | os.PathLike[str] | TwoWayAligner | None = None,
+    min_confidence: float = 0.0,
     on_choice: Callable[[Choice], None] | None = None,
-    **settings: Any,
-) -> Callable[[Iterator[Pair]], Iterator[Alignment]]:
-    """Check the options of `align`, and give the function that aligns pairs.
-
-    `reverse` is a model of the other direction: the scores of both are joined before links are read off them each way
-    (with join="links" they are not), and the links by the rule `symmetrize`. A model that translates both ways is its
-    own reverse; with reverse=False only its one direction counts. Unless a language was named when it was loaded, the
-    texts of each pair decide which way it goes. Of method, layer, reading and extraction, what is not named is chosen
-    by a sample of the pairs, without gold, and told to `on_choice` (see `sightline.verbs.choosing`). The method may
-    also be `similarity` or any of METHODS; the other settings are that method's. A model with an alignment adapter
-    (`sightline adapt`) is read by it, unless a method is named or `use_adapter` is False.
-    """
-    if join not in JOINS:
-        raise unknown_name("way to join directions", join, JOINS)
+    **options: Any,
+) -> ModelAligner:
+    """Check the options of `align`, and build what aligns pairs."""
     forward = load(model)
     backward = load_reverse(forward, reverse, method)
     if method == AUTO and use_adapter and forward.adapter is not None:
         method = ADAPTER
-    asked = Asked(method, extraction, threshold, settings)
-    if asked.method == SIMILARITY or asked.extraction == "softmax":  # these read scores of either sign
-        join = "links"
-    rule = symmetrize or DEFAULT_RULE
-    if rule not in RULES:
-        raise unknown_name("symmetrisation rule", rule, RULES)
-    if symmetrize is not None and backward is None and method != ADAPTER:
-        raise InputError(f"The rule {symmetrize!r} joins two directions: give the model of the other one as reverse.")
-    return partial(_align_pairs, forward, backward, asked, join, rule, on_choice)
+    names = ("effort", "extraction", "threshold", "symmetrize", "join")
+    named = {name: options.pop(name) for name in names if name in options}
+    chosen = AlignOptions(method=method, settings=options, **named)
+    check_share("min_confidence", min_confidence)
+    if chosen.method != SIMILARITY and forward.task not in ("translate", "continue"):
+        raise InputError(
+            f"{type(forward.module).__name__} makes no target from a source: align with the method {SIMILARITY}, "
+            "which any encoder allows, or take a translation model."
+        )
+    if chosen.symmetrize is not None and backward is None and method != ADAPTER:
+        raise InputError(
+            f"The rule {chosen.symmetrize!r} joins two directions: give the model of the other one as reverse."
+        )
+    if with_aligner is not None and not isinstance(with_aligner, TwoWayAligner) and with_aligner not in ALIGNERS:
+        with_aligner = load_aligner(with_aligner)
+    if with_aligner is not None and chosen.reads_either_sign:
+        raise InputError("Similarities are no probabilities, which an aligner could be joined with: name a method.")
+    return ModelAligner(forward, backward, chosen, with_aligner, min_confidence, choose_again, on_choice)
 
 
 def load_reverse(forward: LoadedModel, reverse: Any, method: str = AUTO) -> LoadedModel | None:
@@ -107,149 +172,97 @@ def load_reverse(forward: LoadedModel, reverse: Any, method: str = AUTO) -> Load
     return (backward.other_way or backward) if same_direction else backward
 
 
-def explain_choice(model: Any, sources: Any, targets: Any, **options: Any) -> Choice:
-    """Say how `align` reads alignments off these models and why: the candidates and their scores.
+@dataclass(frozen=True)
+class ModelAligner:
+    """A model, perhaps its reverse, and how to align with them."""
 
-    A choice that is remembered is given as it is; otherwise the first pairs decide.
-    """
-    choices: list[Choice] = []
-    align_pairs = build_aligner(model, **options, on_choice=choices.append)
-    next(align_pairs(pair_up(sources, targets)), None)
-    return choices[0]
+    model: LoadedModel
+    reverse: LoadedModel | None
+    options: AlignOptions
+    with_aligner: TwoWayAligner | str | None
+    min_confidence: float
+    choose_again: bool
+    on_choice: Callable[[Choice], None] | None
 
+    def align(self, pairs: Iterator[Pair]) -> Iterator[Alignment]:
+        """Align pairs, in order, a window of them at a time."""
+        pairs = recognise_directions(self.model, pairs)
+        statistical, pairs = self._statistical(pairs)
+        choice: Choice | None = None
+        for window in self._windows(pairs):
+            if choice is None:
+                choice = self._choose(window)
+            yield from self._align_window(window, choice, statistical)
 
-def _align_pairs(
-    model: LoadedModel,
-    reverse: LoadedModel | None,
-    asked: Asked,
-    join: str,
-    rule: str,
-    on_choice: Callable[[Choice], None] | None,
-    pairs: Iterator[Pair],
-) -> Iterator[Alignment]:
-    """Align pairs in one direction, or in both and join them; in order, as they come."""
-    choice, pairs = _choose_for(model, reverse, asked, recognise_directions(model, pairs))
-    if on_choice is not None:
-        on_choice(choice)
-    if reverse is None and choice.forward.method != ADAPTER:
-        for pair, why in _explain_each(model, pairs, choice.forward):
-            yield _read_links(pair, why, choice.forward)
-        return
-    to_read, every_pair = tee(pairs)
-    one, other = tee(_link_both_ways(_read_both_ways(model, reverse, choice, to_read), choice, join))
-    joined = symmetrize_all((links for links, _ in one), (links.flipped() for _, links in other), rule)
-    for pair, links in zip(every_pair, joined, strict=True):
-        yield links.flipped() if pair.turned else links
+    def choose(self, pairs: Iterator[Pair]) -> Choice:
+        """Return how pairs are read, by the first of them."""
+        return self._choose(next(self._windows(recognise_directions(self.model, pairs)), []))
 
+    def _choose(self, window: Sequence[Facing]) -> Choice:
+        choice = find_choice(self.model, self.reverse, self.options, window, choose_again=self.choose_again)
+        if self.on_choice is not None:
+            self.on_choice(choice)
+        return choice
 
-class Readings(NamedTuple):
-    """What is known of a pair: attributions with rows of target words, and attributions with rows of source words."""
+    def _windows(self, pairs: Iterator[Pair]) -> Iterator[list[Facing]]:
+        while window := [self._face(pair) for pair in islice(pairs, explaining.WINDOW)]:
+            yield window
 
-    forward: list[Attribution]
-    backward: list[Attribution]
+    def _face(self, pair: Pair) -> Facing:
+        if self.options.method == SIMILARITY:
+            return Facing(pair, pair if has_words(pair) else None, None)
+        return face(self.model, self.reverse, pair, one_way=self._reads_one_way)
 
+    @property
+    def _reads_one_way(self) -> bool:
+        """Return whether every pair is read the way that the model was loaded for, and then turned back."""
+        return self.reverse is not None or self.options.method == ADAPTER
 
-def _read_both_ways(
-    model: LoadedModel, reverse: LoadedModel | None, choice: Choice, pairs: Iterator[Pair]
-) -> Iterator[tuple[Pair, Readings | None]]:
-    """Read every pair in both directions; a pair without words on a side has no reading."""
-    forward_pairs, backward_pairs, every_pair = tee(pairs, 3)
-    ahead = map(Pair.one_way, filter(_has_words, forward_pairs))
-    back = map(Pair.other_way, filter(_has_words, backward_pairs))
-    readings: Iterator[Readings]
-    if choice.forward.method != ADAPTER:
-        assert reverse is not None
-        assert choice.backward is not None
-        forward, backward = _explain(model, ahead, choice.forward), _explain(reverse, back, choice.backward)
-        readings = (Readings([one], [other]) for one, other in zip(forward, backward, strict=True))
-    elif reverse is None:
-        readings = (Readings([one.forward], [one.backward]) for one in _read_adapter(model, ahead))
-    else:
-        readings = (
-            Readings([one.forward, other.backward], [one.backward, other.forward])
-            for one, other in zip(_read_adapter(model, ahead), _read_adapter(reverse, back), strict=True)
-        )
-    for pair in every_pair:
-        yield pair, next(readings) if _has_words(pair) else None
+    def _statistical(self, pairs: Iterator[Pair]) -> tuple[TwoWayAligner | None, Iterator[Pair]]:
+        """Return the statistical aligner, trained on all pairs if it is not yet, and the pairs."""
+        if not isinstance(self.with_aligner, str):
+            return self.with_aligner, pairs
+        every = list(pairs)
+        words = [words_of(pair.one_way()) for pair in every if has_words(pair)]
+        return train_aligner(build_bitext(words), self.with_aligner) if words else None, iter(every)
 
+    def _align_window(
+        self, window: Sequence[Facing], choice: Choice, statistical: TwoWayAligner | None
+    ) -> Iterator[Alignment]:
+        read = [one for one in window if one.is_read]
+        readings = read_pairs(self.model, self.reverse, choice, read)
+        posteriors: Iterable[Posteriors | None] = [None] * len(read)
+        if statistical is not None:
+            found = statistical.posteriors([words_of(one.pair.one_way()) for one in read])
+            turned = (one.pair.turned and not self._reads_one_way for one in read)
+            posteriors = [one.T if is_turned else one for one, is_turned in zip(found, turned, strict=True)]
+        linked = self._link(readings, posteriors)
+        for one in window:
+            links = next(linked) if one.is_read else _no_links(one.pair)
+            if one.is_read and one.pair.turned and self._reads_one_way:
+                links = links.flipped()
+            yield links.threshold(self.min_confidence) if self.min_confidence else links
 
-def _read_adapter(model: LoadedModel, pairs: Iterable[Pair]) -> Iterator[BothWays]:
-    def read(examples: list[Example]) -> list[BothWays]:
-        with model.evaluating():
-            return read_both_ways(model, model.batch(examples))
+    def _link(self, readings: Iterator[Readings], posteriors: Iterable[Posteriors | None]) -> Iterator[Alignment]:
+        both = [self._join(*one) for one in zip(readings, posteriors, strict=True)]
+        forward = map(self._extract, (ahead for ahead, _ in both))
+        if not both or both[0][1] is None:
+            return forward
+        backward = (self._extract(back).flipped() for _, back in both if back is not None)
+        return symmetrize_all(forward, backward, self.options.rule)
 
-    return map_examples(model, (pair.encode(model) for pair in pairs), read)
+    def _join(self, readings: Readings, posteriors: Posteriors | None) -> tuple[Attribution, Attribution | None]:
+        if not readings.backward:
+            return join_one_way(readings.forward, posteriors), None
+        if posteriors is None and (self.options.join == "links" or self.options.reads_either_sign):
+            # The second reading of an adapter is the other model's, which speaks for itself.
+            own = slice(1) if self.options.method == ADAPTER else slice(None)
+            return join_one_way(readings.forward[own]), join_one_way(readings.backward[own])
+        return join_scores(readings.forward, readings.backward, posteriors)
 
-
-def _link_both_ways(
-    pairs: Iterator[tuple[Pair, Readings | None]], choice: Choice, join: str
-) -> Iterator[tuple[Alignment, Alignment]]:
-    for pair, readings in pairs:
-        if readings is None:
-            why, why_back = None, None
-        elif join == "scores":
-            why, why_back = join_scores(*readings)
-        else:
-            why, why_back = readings.forward[0], readings.backward[0]
-        yield (
-            _read_links(pair.one_way(), why, choice.forward),
-            _read_links(pair.other_way(), why_back, choice.backward or choice.forward),
-        )
-
-
-def _choose_for(
-    model: LoadedModel, reverse: LoadedModel | None, asked: Asked, pairs: Iterator[Pair]
-) -> tuple[Choice, Iterator[Pair]]:
-    """Give the choice remembered, or made by the first pairs; and all pairs, those included."""
-    choice = recall(model, reverse, asked)
-    if choice is not None and choice.pairs >= ENOUGH_PAIRS:
-        return choice, pairs
-    sample = list(islice(pairs, SAMPLE)) if asked.is_open else []
-    with_words = list(filter(_has_words, sample))
-    if choice is None or len(with_words) > 2 * choice.pairs:  # more pairs know better
-        facing = with_words if reverse is None else [pair.one_way() for pair in with_words]
-        choice = choose(model, reverse, facing, asked)
-    return choice, chain(sample, pairs)
+    def _extract(self, attribution: Attribution) -> Alignment:
+        return extract_alignment(attribution, self.options.chosen_extraction, self.options.threshold)
 
 
-def _explain_each(model: LoadedModel, pairs: Iterable[Pair], way: Way) -> Iterator[Explained]:
-    """Explain every pair; one without words on a side has no explanation."""
-    to_explain, every_pair = tee(pairs)
-    attributions = _explain(model, filter(_has_words, to_explain), way)
-    for pair in every_pair:
-        yield pair, next(attributions) if _has_words(pair) else None
-
-
-def _read_links(pair: Pair, why: Attribution | None, way: Way) -> Alignment:
-    if why is None:
-        return Alignment((), (), _count_words(pair.source), _count_words(pair.target))
-    return way.extract(why)
-
-
-def _explain(model: LoadedModel, pairs: Iterable[Pair], way: Way) -> Iterator[Attribution]:
-    if way.method != SIMILARITY:
-        return explain_pairs(model, pairs, way.method, way.settings)
-    settings = SimilaritySettings.of(way.settings)
-
-    def compare(sides: list[tuple[Example, Example]]) -> list[Attribution]:
-        return similarity(model, [source for source, _ in sides], [target for _, target in sides], settings)
-
-    return map_examples(model, map(partial(_encode_apart, model), pairs), compare, lambda sides: max(map(len, sides)))
-
-
-def _encode_apart(model: LoadedModel, pair: Pair) -> tuple[Example, Example]:
-    """Encode both sides as sources."""
-    assert pair.target is not None
-    facing = pair.facing(model)
-    return (
-        facing.encode(pair.source, None, name=f"source {pair.number}"),
-        facing.encode(pair.target, None, name=f"target {pair.number}"),
-    )
-
-
-def _has_words(pair: Pair) -> bool:
-    return _count_words(pair.source) > 0 and _count_words(pair.target) > 0
-
-
-def _count_words(text: Source | None) -> int:
-    return len(text.split() if isinstance(text, str) else text or ())
+def _no_links(pair: Pair) -> Alignment:
+    return Alignment((), (), count_words(pair.source), count_words(pair.target))

@@ -1,15 +1,12 @@
 """Alignments while decoding: each word with its links as soon as it is there, by greedy search.
 
-At every step of `generate` the row of attention weights, or of norms, is taken that the step computes anyway. Rows are
-those that a teacher-forced pass would give: the row of the step that gives a piece (read by output) is there with the
-piece, the row of the step that reads it (read by input) one step later. A word is complete when the next one begins,
-and then it has both.
+A word is complete when the next one begins; its rows are then those that a teacher-forced pass would give
+(`sightline.verbs.decoding_rows`), and its links those of `align` in this direction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -17,29 +14,26 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.generation.streamers import BaseStreamer
 
-from sightline.attend.projections import precise
-from sightline.attend.watch import Record, watch
+from sightline.alignment.extraction import extract_alignment
 from sightline.attribution import Attribution, Tokens
 from sightline.errors import InputError
-from sightline.methods import find_method
-from sightline.methods.attention import choose_head, read_layers
-from sightline.methods.norms import gram_matrices, norms_by_head, norms_of_sum
+from sightline.methods.adapter import ADAPTER
+from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.text.words import tokens_of_ids
-from sightline.verbs.choosing import choose
+from sightline.verbs.align_options import LAYERED_METHODS, AlignOptions
+from sightline.verbs.aligning import build_aligner
+from sightline.verbs.decoding_rows import AdapterRows, LayerRows
 from sightline.verbs.explaining import Pair
-from sightline.verbs.remembering import recall
-from sightline.verbs.translating import answer_pairs, load_translator
-from sightline.verbs.ways import LAYERED_METHODS, Asked, Way
+from sightline.verbs.readout import Readout
+from sightline.verbs.translating import load_translator
 
 ROW_BY_ROW = ("argmax", "argmax-words", "pieces", "threshold")
+ROW_BY_ROW_METHODS = (ADAPTER, *LAYERED_METHODS)
 
 
 @dataclass(frozen=True)
@@ -65,76 +59,42 @@ class AlignmentStreamer(BaseStreamer):
         self.model = load(model).facing(source)
         if self.model.task != "translate":
             raise InputError(f"{type(self.model.module).__name__} has no cross-attention to read while it decodes.")
-        self.pair = Pair(1, source, None)
-        self.example = self.pair.encode(self.model)
-        self.way = _way(self.model, self.pair, align or {})
+        self.example = Pair(1, source, None).encode(self.model)
         self.on_word = on_word
-        self._settings = find_method(self.way.method).settings(self.way.method, self.way.settings)
-        self._layers = read_layers(self.model, self._settings).layers
-        self._grams: dict[tuple[nn.Module, int], Tensor] = {}
-        self._watching = ExitStack()
+        readout, self._options = _find_readout(self.model, align or {})
+        build = AdapterRows if readout.method == ADAPTER else LayerRows
+        self._rows: AdapterRows | LayerRows = build(self.model, self.example, readout)
         self._ids: list[int] = []
-        self._rows: list[Float[np.ndarray, " source"]] = []
         self._start: list[int] = []
         self._told = 0
 
     def __enter__(self) -> AlignmentStreamer:
-        parts = ("weights", "values") if self.way.method == "norms" else ("weights",)
-        self._seen = self._watching.enter_context(
-            watch(self.model.module, [x.module for x in self._layers], record=parts, keep=self._last_row)
-        )
+        self._rows.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._watching.close()
+        self._rows.stop()
 
     def put(self, value: Tensor) -> None:
         """Take what `generate` gives: first what the decoder starts with, then token by token."""
         if not self._start:
             self._start = value.reshape(-1).tolist()
             return
-        self._take_row()
+        self._rows.take_step()
         self._ids += value.reshape(-1).tolist()
         self._tell(finished=False)
 
     def end(self) -> None:
         """Tell the last word."""
-        if self._settings.reading == "input":
-            self._read_last_piece()
+        self._rows.finish(self._output)
         self._tell(finished=True)
 
-    @torch.no_grad()
-    def _read_last_piece(self) -> None:
-        """Run the step that reads the last piece of a translation that was cut short: `generate` had no need of it."""
-        example = self.model.with_output(self.example, [*self._start[:1], *self._ids])
-        if len(example.decoder_ids) > len(example.labels):
-            self.model.run(self.model.batch([example]))
-            self._take_row()
-
-    def _take_row(self) -> None:
-        rows = [layer.seen_by(self._seen).cpu().numpy() for layer in self._layers]
-        self._seen.calls.clear()
-        self._rows.append(np.mean(rows, axis=0))
-
-    @torch.no_grad()
-    def _last_row(self, module: nn.Module, record: Record) -> Float[Tensor, " source"]:
-        """Score the source for the last step of a layer, as the method does."""
-        assert record.weights is not None
-        weights = record.weights[:, :, -1:]
-        if self.way.method == "attention":
-            scores = choose_head(weights, self._settings.head)
-        else:
-            assert record.values is not None
-            key = (module, len(self._seen.calls[module]))
-            if key not in self._grams:  # the source's values are the same in every step
-                layer = next(layer for layer in self._layers if layer.module is module)
-                self._grams[key] = gram_matrices(layer, precise(record.values))
-            gram, head = self._grams[key], self._settings.head
-            by_head = head != "sum"
-            scores = choose_head(norms_by_head(weights, gram), head) if by_head else norms_of_sum(weights, gram)
-        return scores[0, 0].float()
+    @property
+    def _output(self) -> Example:
+        """Return the example with what has been decoded so far."""
+        return self.model.with_output(self.example, [*self._start[:1], *self._ids])
 
     def _tell(self, finished: bool) -> None:
         tokens = tokens_of_ids(self.model.tokenizer, self._ids)
@@ -144,10 +104,14 @@ class AlignmentStreamer(BaseStreamer):
             self._told += 1
 
     def _aligned(self, tokens: Tokens, number: int) -> AlignedWord:
-        later = self._settings.reading == "input"
-        positions = [i for i, word in enumerate(tokens.word_ids) if word == number and i + later < len(self._rows)]
-        rows = np.array([self._rows[i + later] for i in positions]).reshape(len(positions), len(self.example.source))
-        links = self.way.extract(Attribution(rows, source=self.example.source, target=tokens.take(positions)))
+        positions = [position for position, word in enumerate(tokens.word_ids) if word == number]
+        rows = self._rows.of(positions, self._output)
+        positions = positions[: len(rows)]
+        links = extract_alignment(
+            Attribution(rows, source=self.example.source, target=tokens.take(positions)),
+            self._options.chosen_extraction,
+            self._options.threshold,
+        )
         sources = {source: confidence for (source, _), confidence in links.confidences.items()}
         return AlignedWord(number, tokens.words[number], sources)
 
@@ -157,8 +121,8 @@ def stream_translation(
 ) -> Iterator[AlignedWord]:
     """Translate a text greedily, and give each word with its links as soon as the model has made it.
 
-    `align` has the options of `align` that tell how to read one direction; what it leaves open is as remembered, or
-    else chosen by a translation made for it beforehand, which takes time.
+    `align` has the options of `align` that tell how to read one direction; what it leaves open is as `align` has it:
+    the adapter where there is one, what is remembered, or else the default for few pairs.
     """
     loaded = load_translator(model, generation)
     if generation.get("num_beams", 1) != 1:
@@ -205,18 +169,15 @@ def _listen(
         thread.join()
 
 
-def _way(model: LoadedModel, pair: Pair, options: Mapping[str, Any]) -> Way:
-    named = dict(options)
-    asked = Asked(
-        named.pop("method", "auto"), named.pop("extraction", None), named.pop("threshold", None), settings=named
-    )
-    if asked.method not in ("auto", *LAYERED_METHODS):
-        raise InputError(f"While decoding only {' and '.join(LAYERED_METHODS)} can be read, not {asked.method}.")
-    if asked.extraction is not None and asked.extraction not in ROW_BY_ROW:
+def _find_readout(model: LoadedModel, options: Mapping[str, Any]) -> tuple[Readout, AlignOptions]:
+    """Return how `align` reads this direction, as remembered or by default; nothing is tried out for it."""
+    aligner = build_aligner(model, **options)
+    readout = aligner.choose(iter(())).forward
+    if readout.method not in ROW_BY_ROW_METHODS:
+        raise InputError(f"While decoding only {', '.join(ROW_BY_ROW_METHODS)} can be read, not {readout.method}.")
+    extraction = aligner.options.chosen_extraction
+    if extraction not in ROW_BY_ROW:
         raise InputError(
-            f"The extraction {asked.extraction} needs the whole translation; while decoding: {', '.join(ROW_BY_ROW)}."
+            f"The extraction {extraction} needs the whole translation; while decoding: {', '.join(ROW_BY_ROW)}."
         )
-    if not asked.is_open:
-        return Way(asked.method, asked.settings, asked.extraction or "argmax", asked.threshold)
-    choice = recall(model, None, asked)
-    return (choice or choose(model, None, list(answer_pairs(model, iter([pair]), {"num_beams": 1})), asked)).forward
+    return readout, aligner.options

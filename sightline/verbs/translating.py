@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import tee
 from typing import Any, overload
@@ -18,7 +18,7 @@ from sightline.models.examples import Example
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.text.words import Source, Text
-from sightline.verbs.aligning import build_aligner
+from sightline.verbs.aligning import ModelAligner, build_aligner
 from sightline.verbs.explaining import Pair, in_the_form_of, map_examples, pair_up, recognise_directions
 
 
@@ -56,9 +56,9 @@ def translate(
     The other options are those of transformers' `generate`: num_beams, length_penalty and so on.
     """
     loaded = load_translator(model, generation)
-    align_pairs = build_aligner(loaded, **(align if isinstance(align, Mapping) else {})) if align else None
+    aligner = build_aligner(loaded, **(align if isinstance(align, Mapping) else {})) if align else None
     answered = answer_pairs(loaded, recognise_directions(loaded, pair_up(sources, None)), generation)
-    results = _with_alignments(answered, align_pairs) if align_pairs else map(_translation, answered)
+    results = _with_alignments(answered, aligner) if aligner else map(_translation, answered)
     return in_the_form_of(sources, results, "Translating", progress)
 
 
@@ -94,11 +94,9 @@ def _restore(text: str, translation: Translation) -> str:
     return restore_markup(markup, translation.words, translation.alignment) if markup.words else text
 
 
-def _with_alignments(
-    pairs: Iterator[Pair], align_pairs: Callable[[Iterator[Pair]], Iterator[Alignment]]
-) -> Iterator[Translation]:
+def _with_alignments(pairs: Iterator[Pair], aligner: ModelAligner) -> Iterator[Translation]:
     kept, to_align = tee(pairs)
-    for alignment, pair in zip(align_pairs(to_align), kept, strict=True):
+    for alignment, pair in zip(aligner.align(to_align), kept, strict=True):
         yield _translation(pair, alignment)
 
 

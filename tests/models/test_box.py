@@ -14,7 +14,7 @@ from sightline.alignment.symmetrization import DEFAULT_RULE, symmetrize
 from sightline.errors import InputError
 from sightline.models.box import FOLDER_VARIABLE
 from sightline.models.loaded import LoadedModel
-from sightline.verbs.remembering import FILE_NAME
+from sightline.verbs.saved_choice import FILE_NAME
 
 WAY = {"method": "norms", "layer": 1, "reading": "input", "extraction": "argmax"}
 

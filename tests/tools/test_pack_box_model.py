@@ -21,7 +21,7 @@ from sightline.scores import Score
 from sightline.text.languages import FILE_NAME as GUESS_FILE
 from sightline.text.languages import LanguageGuess
 from sightline.training import train
-from sightline.verbs.remembering import FILE_NAME
+from sightline.verbs.saved_choice import FILE_NAME
 
 TOOL = Path(__file__).parents[2] / "tools" / "pack_box_model.py"
 

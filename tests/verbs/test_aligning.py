@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,11 @@ import zoo
 
 import sightline
 from sightline.alignment import symmetrization
+from sightline.alignment.bitext import build_bitext
 from sightline.alignment.extraction import extract_alignment
-from sightline.alignment.joining import join_scores
+from sightline.alignment.joining import join_scores, word_shares
+from sightline.alignment.saved import save_aligner
+from sightline.alignment.statistical import train_aligner
 from sightline.alignment.symmetrization import symmetrize
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
@@ -107,6 +112,22 @@ def test_scores_of_both_directions_are_joined() -> None:
         assert found.links == symmetrize(one, other.flipped(), "grow-diag-strict").links
 
 
+@pytest.mark.parametrize("extraction", ["argmax", "argmax-words", "pieces", "threshold", "mutual", "mutual-pieces"])
+def test_an_extraction_does_what_it_says_whether_scores_are_joined_or_not(extraction: str) -> None:
+    model, reverse = zoo.model("marian"), zoo.fresh("m2m100")
+    settings = {"method": "attention", "layer": 1, "reading": "output"}
+    options = settings | {"extraction": extraction, "reverse": reverse}
+    joined = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **options)
+    whys = sightline.explain(model, zoo.SOURCES, zoo.TARGETS, **settings)
+    backs = sightline.explain(reverse, zoo.TARGETS, zoo.SOURCES, **settings)
+    for found, why, back in zip(joined, whys, backs, strict=True):
+        one, other = (extract_alignment(reading, extraction) for reading in join_scores([why], [back]))
+        assert found == symmetrize(one, other.flipped(), "grow-diag-strict")
+    plain = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **options | {"extraction": "argmax-words"})
+    if extraction in ("pieces", "threshold"):
+        assert joined != plain
+
+
 def test_an_unknown_way_to_join_is_refused() -> None:
     with pytest.raises(InputError, match="scores"):
         sightline.align(zoo.model("marian"), "a", "b", join="words")
@@ -177,6 +198,8 @@ MISTAKES = {
     "joins two directions": {"symmetrize": "union"},
     "no symmetrisation rule 'grow'": {"symmetrize": "grow"},
     "no layer 7": {"layer": 7},
+    "no option 'symetrize' of align. Did you mean 'symmetrize'?": {"symetrize": "union"},
+    "no effort 'great'": {"effort": "great"},
     "encoder's states are numbered 0 to 2": {"method": "similarity", "layer": 9},
 }
 
@@ -201,3 +224,53 @@ def test_a_model_without_targets_is_sent_to_similarity() -> None:
         sightline.align(zoo.model("bert-classifier"), "The cat", "El gato")
     with pytest.raises(InputError, match="no targets to align with"):
         sightline.align(zoo.model("marian"), zoo.SOURCES, None)
+
+
+# Confidence, and a statistical aligner joined with the model
+
+
+def test_links_that_are_not_sure_enough_are_left_out() -> None:
+    model = zoo.model("marian")
+    every = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS)
+    sure = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **NORMS, min_confidence=0.3)
+    assert 0 < sum(map(len, sure)) < sum(map(len, every))
+    for some, links in zip(sure, every, strict=True):
+        assert dict(some.confidences) == {link: c for link, c in links.confidences.items() if c >= 0.3}
+    with pytest.raises(InputError, match="min_confidence is 2.0"):
+        sightline.align(model, zoo.SOURCES, zoo.TARGETS, min_confidence=2.0)
+
+
+@pytest.mark.parametrize("one_way", [True, False])
+def test_a_statistical_aligner_is_joined_by_the_product(one_way: bool, tmp_path: Path) -> None:
+    model, reverse = zoo.model("marian"), zoo.fresh("m2m100")
+    words = [(source.split(), target.split()) for source, target in zip(zoo.SOURCES, zoo.TARGETS, strict=True)]
+    aligner = train_aligner(build_bitext(words), "diagonal")
+    save_aligner(aligner, tmp_path / "aligner.npz")
+    options = NORMS | {"extraction": "argmax-words", "reverse": False if one_way else reverse}
+    named = {"symmetrize": None if one_way else "intersection"}
+    found = {
+        how: sightline.align(model, iter(zoo.SOURCES), iter(zoo.TARGETS), **options, **named, with_aligner=given)
+        for how, given in (("trained", "diagonal"), ("file", tmp_path / "aligner.npz"), ("given", aligner))
+    }
+    settings = {name: NORMS[name] for name in ("method", "layer", "reading")}
+    for number, (trained, read, given) in enumerate(zip(*found.values(), strict=True)):
+        assert trained.links == read.links == given.links
+        ahead = sightline.explain(model, zoo.SOURCES[number], zoo.TARGETS[number], **settings)
+        back = sightline.explain(reverse, zoo.TARGETS[number], zoo.SOURCES[number], **settings)
+        (posteriors,) = aligner.posteriors(words[number : number + 1])
+        joint = word_shares(ahead).of_words
+        if not one_way:
+            joint = np.sqrt(joint * word_shares(back).of_words.T)
+        joint = joint * posteriors
+        links = {(int(row.argmax()), target) for target, row in enumerate(joint) if row.max() > 0}
+        if not one_way:
+            links &= {(source, int(column.argmax())) for source, column in enumerate(joint.T) if column.max() > 0}
+        assert trained.links == links
+
+
+def test_an_aligner_and_what_it_cannot_be_joined_with(tmp_path: Path) -> None:
+    model = zoo.model("marian")
+    with pytest.raises(InputError, match="no probabilities"):
+        sightline.align(model, "The cat", "El gato", method="similarity", with_aligner="hmm")
+    with pytest.raises(InputError, match="nothing"):
+        sightline.align(model, "The cat", "El gato", with_aligner=tmp_path / "nothing")

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import zoo
 
 import sightline
 from sightline.alignment.bitext import build_bitext
+from sightline.alignment.joining import word_shares
 from sightline.alignment.links import Alignment
 from sightline.alignment.statistical import train_aligner
+from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
-from sightline.verbs import remembering
-from sightline.verbs.ways import Asked, Choice, Way
+from sightline.verbs import choosing, saved_choice
+from sightline.verbs.align_options import AlignOptions
+from sightline.verbs.readout import Choice, Readout
 
 TEXT = "the cat sees a dog and the bird sings of it on a mat for members"
 SENTENCES = [" ".join(TEXT.split()[start : start + length]) for start in range(5) for length in (4, 5, 6, 7)]
@@ -72,83 +75,130 @@ def test_the_layer_and_reading_that_agree_are_found(layer: int, reading: str, of
     assert choice.backward is not None
     assert choice.forward.settings == {"layer": layer, "reading": reading}
     assert choice.backward.settings == {"layer": 1 - layer, "reading": reading}
-    best = max(choice.candidates, key=lambda candidate: candidate.score)
-    assert best.score > 0.8
-    assert best.way in (choice.forward, choice.backward)
+    best = max((c for c in choice.candidates if c.joined is not None), key=lambda candidate: candidate.joined or 0)
+    assert (best.joined or 0) > 0.8
+    assert choice.pairs == len(SENTENCES)
+    assert choice.sample == SENTENCES[0]
 
 
-def test_agreement_is_f1_over_the_sample() -> None:
+def best_links(model: LoadedModel, readout: Readout, sources: list[str], targets: list[str]) -> list[Alignment]:
+    return sightline.align(
+        model, sources, targets, method=readout.method, reverse=False, extraction="argmax-words", **readout.settings
+    )
+
+
+def test_scores_are_the_share_of_words_that_are_each_others_best() -> None:
     model, reverse = zoo.fresh("marian"), zoo.fresh("t5")
     sources, targets = SENTENCES, SENTENCES[::-1]
-    options = {"extraction": "argmax", "reading": "output"}
-    choice = sightline.explain_choice(model, sources, targets, reverse=reverse, **options)
-
-    def links(loaded: LoadedModel, way: Any, *texts: list[str]) -> list[Alignment]:
-        return sightline.align(loaded, *texts, method=way.method, extraction=way.extraction, **way.settings)
-
-    forward = [c for c in choice.candidates if c.direction == "forward"]
-    backward = [c for c in choice.candidates if c.direction == "backward"]
-    assert len(forward) == len(backward) == 2 * 3
-    others = [[a.flipped() for a in links(reverse, c.way, targets, sources)] for c in backward]
-    for candidate in forward[::3]:
-        ours = links(model, candidate.way, sources, targets)
-        scores = [
-            2
-            * sum(len(a.links & b.links) for a, b in zip(ours, theirs, strict=True))
-            / sum(len(a) + len(b) for a, b in zip(ours, theirs, strict=True))
-            for theirs in others
+    choice = sightline.explain_choice(model, sources, targets, reverse=reverse)
+    words = sum(len(text.split()) for text in sources + targets)
+    candidates = {
+        direction: [c for c in choice.candidates if c.direction == direction] for direction in ("forward", "backward")
+    }
+    ours = [best_links(model, c.readout, sources, targets) for c in candidates["forward"]]
+    theirs = [[a.flipped() for a in best_links(reverse, c.readout, targets, sources)] for c in candidates["backward"]]
+    shares = np.array(
+        [
+            [2 * sum(len(a.links & b.links) for a, b in zip(one, other, strict=True)) / words for other in theirs]
+            for one in ours
         ]
-        assert candidate.score == pytest.approx(max(scores))
-    assert max(c.score for c in forward) == max(c.score for c in backward)
+    )
+    # Heads that did not come near are left out of the list, so that a partner may be missing.
+    assert all(c.score >= share - 1e-6 for c, share in zip(candidates["forward"], shares.max(1), strict=True))
+    assert max(c.score for c in candidates["forward"]) == pytest.approx(shares.max(), abs=1e-6)
+    joined = sightline.align(model, sources, targets, reverse=reverse, symmetrize="intersection")
+    share = 2 * sum(map(len, joined)) / words
+    assert share == pytest.approx(max(c.joined or 0 for c in candidates["forward"]), abs=0.01)
 
 
 @pytest.mark.parametrize("layer", [0, 1])
 @pytest.mark.parametrize(("reading", "offset"), [("output", 0), ("input", 1)])
 def test_one_direction_is_enough_to_find_layer_and_reading(layer: int, reading: str, offset: int) -> None:
     choice = sightline.explain_choice(looks_along_the_diagonal(layer, offset), SENTENCES, SENTENCES)
-    assert choice.forward.settings == {"layer": layer, "reading": reading}
+    assert choice.criterion == "agreement with a statistical aligner"
+    assert choice.forward.settings["layer"] == layer
+    assert choice.forward.settings["reading"] == reading
 
 
 def test_without_a_reverse_model_an_aligner_decides() -> None:
     model = zoo.fresh("marian")
-    choice = sightline.explain_choice(model, zoo.SOURCES, zoo.TARGETS)
-    assert choice.criterion == "agreement with a statistical aligner"
-    words = [(source.split(), target.split()) for source, target in zip(zoo.SOURCES, zoo.TARGETS, strict=True)]
+    choice = sightline.explain_choice(model, SENTENCES, SENTENCES[::-1])
+    words = [(source.split(), target.split()) for source, target in zip(SENTENCES, SENTENCES[::-1], strict=True)]
     aligned = list(train_aligner(build_bitext(words), "diagonal").align(words))
     for candidate in choice.candidates:
-        way = candidate.way
-        ours = sightline.align(
-            model, zoo.SOURCES, zoo.TARGETS, method=way.method, extraction=way.extraction, **way.settings
-        )
+        ours = best_links(model, candidate.readout, SENTENCES, SENTENCES[::-1])
         shared = sum(len(a.links & b.links) for a, b in zip(ours, aligned, strict=True))
         assert candidate.score == pytest.approx(
-            2 * shared / sum(len(a) + len(b) for a, b in zip(ours, aligned, strict=True))
+            2 * shared / sum(len(a) + len(b) for a, b in zip(ours, aligned, strict=True)), abs=1e-9
         )
-    assert choice.forward == max(choice.candidates, key=lambda candidate: candidate.score).way
+    assert choice.forward == max(choice.candidates, key=lambda candidate: candidate.score).readout
+
+
+@pytest.mark.parametrize("name", ["marian", "t5", "nllb", "lstm", "conv"])
+def test_what_is_read_by_input_is_a_step_later(name: str) -> None:
+    model = zoo.model(name)
+    for source, target in zip(zoo.SOURCES, zoo.TARGETS, strict=True):
+        by_output, by_input = (
+            sightline.explain(model, source, target, method="attention", reading=reading)
+            for reading in ("output", "input")
+        )
+        later = choosing._a_step_later(by_output)
+        words = ~by_input.target.special
+        assert later.scores[..., : len(words), :][..., words, :] == pytest.approx(
+            by_input.scores[..., words, :], abs=1e-7
+        )
 
 
 def test_what_the_user_names_is_fixed() -> None:
     model = zoo.fresh("marian")
-    choice = sightline.explain_choice(model, zoo.SOURCES, zoo.TARGETS, method="attention", reading="output", head=1)
+    choice = sightline.explain_choice(model, SENTENCES, SENTENCES, method="attention", reading="output", head=1)
     assert choice.forward.method == "attention"
-    assert {c.way.settings["reading"] for c in choice.candidates} == {"output"}
-    assert {c.way.settings["layer"] for c in choice.candidates} == {0, 1, "mean"}
+    assert {c.readout.settings["reading"] for c in choice.candidates} == {"output"}
+    assert {c.readout.settings["layer"] for c in choice.candidates} == {0, 1, "mean"}
     assert choice.forward.settings["head"] == 1
-    fixed = sightline.explain_choice(model, zoo.SOURCES, zoo.TARGETS, method="norms", layer=1, reading="input")
+    fixed = sightline.explain_choice(model, SENTENCES, SENTENCES, method="norms", layer=1, reading="input")
     assert fixed.candidates == ()
-    saliency = sightline.explain_choice(model, zoo.SOURCES, zoo.TARGETS, method="word_saliency")
-    assert (saliency.forward.method, saliency.forward.extraction) == ("word_saliency", "pieces")
+    saliency = sightline.explain_choice(model, SENTENCES, SENTENCES, method="word_saliency")
+    assert saliency.forward == Readout("word_saliency")
 
 
 def test_a_model_whose_norms_are_not_known_is_read_by_attention() -> None:
-    choice = sightline.explain_choice(zoo.model("lstm-input-feeding"), zoo.SOURCES, zoo.TARGETS)
-    assert [(c.way.method, c.way.settings) for c in choice.candidates] == [
+    choice = sightline.explain_choice(zoo.fresh("lstm-input-feeding"), SENTENCES, SENTENCES)
+    assert [(c.readout.method, c.readout.settings) for c in choice.candidates] == [
         ("attention", {"layer": 0, "reading": "input"}),
         ("attention", {"layer": 0, "reading": "output"}),
     ]
 
 
-# Remembering
+def test_heads_that_only_look_along_the_diagonal_are_not_chosen() -> None:
+    """Two heads agree with each other more than the layers do, but less with an aligner that knows no positions."""
+    mutual = np.array([[0.7, 0.2], [0.2, 0.95]])
+    heads = np.array([[False, True], [True, True]])
+    chosen = choosing._without_positional_heads(choosing._Joined(mutual, np.array([[0.5, 0.1], [0.1, 0.3]])), heads)
+    assert chosen.argmax() == 0
+    chosen = choosing._without_positional_heads(choosing._Joined(mutual, np.array([[0.5, 0.1], [0.1, 0.6]])), heads)
+    assert chosen.argmax() == 3
+
+
+def test_best_effort_tries_saliency_alone_and_times_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "BEST_EFFORT", Readout("word_saliency", {"smoothgrad": 2}))
+    for options in ({"reverse": zoo.fresh("t5")}, {}):
+        choice = sightline.explain_choice(zoo.fresh("marian"), SENTENCES, SENTENCES, effort="best", **options)
+        fast = sightline.explain_choice(zoo.fresh("marian"), SENTENCES, SENTENCES, **options)
+        assert choice.forward in choosing._products(fast.forward)
+    product = choosing._products(Readout("norms", {"layer": 1, "reading": "input"}))[2]
+    model = zoo.model("marian")
+    monkeypatch.setattr(choosing, "_choose", lambda *_: Choice(product, None, "a test", 20))
+    found = sightline.align(zoo.fresh("marian"), SENTENCES, SENTENCES, effort="best")
+    norms, saliency = (
+        sightline.explain(model, SENTENCES, SENTENCES, method=part.method, **part.settings) for part in product.parts
+    )
+    for alignment, one, other in zip(found, norms, saliency, strict=True):
+        joint = np.sqrt(word_shares(one).of_words * word_shares(other).of_words)
+        assert alignment.links == {(int(row.argmax()), target) for target, row in enumerate(joint) if row.max() > 0}
+
+
+# Few pairs, and what is remembered
 
 
 @pytest.fixture
@@ -159,53 +209,83 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def no_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.verbs.aligning.choose", lambda *_: pytest.fail("chose again"))
+def test_few_pairs_are_no_lottery(folder: Path) -> None:
+    choices = [
+        sightline.explain_choice(str(folder), source, target)
+        for source, target in zip(zoo.SOURCES, zoo.TARGETS, strict=True)
+    ]
+    assert {str(choice.forward) for choice in choices} == {"norms layer=-1 reading=output"}
+    assert "the default, since 1 pairs are too few to choose by" in str(choices[0])
+    assert not (folder / "sightline-align.json").exists()
+    model = sightline.load(folder)
+    assert sightline.explain_choice(model, SENTENCES[:19], SENTENCES[:19]).pairs == 0
+    assert sightline.explain_choice(model, SENTENCES, SENTENCES).pairs == len(SENTENCES)
+    assert (folder / "sightline-align.json").exists()
 
 
-def test_a_choice_is_remembered_beside_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_is_remembered_beside_the_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     texts = SENTENCES, SENTENCES
     first = sightline.align(str(folder), *texts)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"How to read alignments off this model is kept in {folder / 'sightline-align.json'}."
+    ]
     stored = json.loads((folder / "sightline-align.json").read_text())
     assert len(stored["choices"]) == 1
-    choice = sightline.explain_choice(str(folder), *texts)
     with monkeypatch.context() as patched:
-        no_choosing(patched)
+        patched.setattr(choosing, "_choose", lambda *_: pytest.fail("chose again"))
         again = sightline.load(folder)
         assert [a.links for a in sightline.align(again, *texts)] == [a.links for a in first]
-        assert sightline.explain_choice(again, *texts) == choice
+        choice = sightline.explain_choice(again, *texts)
+        assert choice.is_remembered
+        assert f"remembered: chosen by {choice.criterion}, on 20 pairs, the first of them 'the cat sees a'" in str(
+            choice
+        )
+        # How links are read off scores, and joined, is no part of the choice.
+        sightline.align(again, *texts, extraction="pieces")
     # Another question, or other weights, and it is chosen anew.
     sightline.align(str(folder), *texts, reading="output")
     assert len(json.loads((folder / "sightline-align.json").read_text())["choices"]) == 2
     trained = sightline.load(folder)
     with torch.no_grad():
         trained.module.model.encoder.layers[0].fc1.weight.add_(0.1)
-    assert remembering.recall(trained, None, Asked()) is None
+    assert saved_choice.recall(trained, None, AlignOptions()) is None
+
+
+def test_it_can_be_chosen_again(folder: Path) -> None:
+    first = sightline.explain_choice(str(folder), SENTENCES, SENTENCES)
+    again = sightline.explain_choice(str(folder), SENTENCES[::-1], SENTENCES, choose_again=True)
+    assert (again.sample, again.is_remembered) == (SENTENCES[-1], False)
+    assert sightline.explain_choice(str(folder), SENTENCES, SENTENCES).sample == again.sample != first.sample
+
+
+def test_a_folder_that_cannot_be_written_is_no_obstacle(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("read-only")
+
+    monkeypatch.setattr(saved_choice, "write_json", refuse)
+    model = sightline.load(folder)
+    choice = sightline.explain_choice(model, SENTENCES, SENTENCES)
+    assert not caplog.records
+    assert sightline.explain_choice(model, SENTENCES, SENTENCES) == choice
 
 
 def test_a_damaged_file_is_no_obstacle(folder: Path) -> None:
-    model, asked = sightline.load(folder), Asked()
-    choice = Choice(Way("norms", {"layer": 1}, "argmax"), pairs=25)
-    for text in ("", "[]", '{"format": 1}', '{"format": 1, "choices": 3}', '{"format": 9, "choices": {}}'):
+    model, options = sightline.load(folder), AlignOptions()
+    choice = Choice(Readout("norms", {"layer": 1}), pairs=25)
+    for text in ("", "[]", '{"format": 2}', '{"format": 2, "choices": 3}', '{"format": 9, "choices": {}}'):
         (folder / "sightline-align.json").write_text(text)
-        assert remembering.recall(model, None, asked) is None
-    remembering.remember(model, None, asked, choice)
-    assert remembering.recall(sightline.load(folder), None, asked) == choice
-
-
-def test_few_pairs_are_remembered_in_memory_until_there_are_more(folder: Path) -> None:
-    model = sightline.load(folder)
-    one = sightline.explain_choice(model, zoo.SOURCES[:1], zoo.TARGETS[:1])
-    assert not (folder / "sightline-align.json").exists()
-    assert sightline.explain_choice(model, zoo.SOURCES[1:2], zoo.TARGETS[1:2]) == one
-    assert sightline.explain_choice(model, zoo.SOURCES, zoo.TARGETS).pairs == 5
-    assert sightline.explain_choice(model, SENTENCES, SENTENCES).pairs == len(SENTENCES)
-    assert (folder / "sightline-align.json").exists()
+        assert saved_choice.recall(model, None, options) is None
+    saved_choice.remember(model, None, options, choice)
+    assert saved_choice.recall(sightline.load(folder), None, options) == choice
 
 
 def test_a_choice_survives_json() -> None:
-    choice = sightline.explain_choice(zoo.model("marian"), zoo.SOURCES, zoo.TARGETS)
-    assert type(choice).from_dict(json.loads(json.dumps(choice.to_dict()))) == choice
+    choice = sightline.explain_choice(zoo.fresh("marian"), SENTENCES, SENTENCES, reverse=zoo.model("t5"))
+    assert Choice.from_dict(json.loads(json.dumps(choice.to_dict()))) == choice
 
 
 # On a trained model
@@ -246,8 +326,8 @@ def test_auto_is_within_one_point_of_the_best_choice_made_with_gold(tmp_path: Pa
         ("forward", models[0], (sources, targets)),
         ("backward", models[1], (targets, sources)),
     ):
-        ways = [c.way for c in choice.candidates if c.direction == direction]
-        found = [sightline.align(model, *texts, method=w.method, extraction=w.extraction, **w.settings) for w in ways]
+        readouts = [c.readout for c in choice.candidates if c.direction == direction]
+        found = [best_links(model, readout, *texts) for readout in readouts]
         every.append(found if direction == "forward" else [[a.flipped() for a in one] for one in found])
     one_way = error_rate(sightline.align(models[0], sources, targets))
     both = error_rate(sightline.align(models[0], sources, targets, reverse=models[1]))

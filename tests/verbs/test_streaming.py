@@ -10,6 +10,8 @@ import torch
 import zoo
 
 import sightline
+from sightline.alignment.extraction import extract_alignment
+from sightline.attend.alignment import AdapterShape, AlignmentAdapter
 from sightline.errors import InputError
 
 SEARCH = {"max_new_tokens": 14, "num_beams": 1}
@@ -86,16 +88,47 @@ def test_a_failure_reaches_the_listener(monkeypatch: pytest.MonkeyPatch) -> None
         list(words)
 
 
-def test_what_is_open_is_chosen() -> None:
-    words = list(sightline.stream_translation(zoo.fresh("marian"), zoo.SOURCES[0], max_new_tokens=6))
-    assert words
+def links_of(words: list[sightline.AlignedWord]) -> set[tuple[int, int]]:
+    return {(source, word.number) for word in words for source in word.sources}
+
+
+def test_what_is_open_is_read_as_by_align() -> None:
+    model = zoo.fresh("marian")
+    model.adapters.clear()
+    forced = sightline.translate(model, zoo.SOURCES[0], align=True, **SEARCH)
+    words = list(sightline.stream_translation(model, zoo.SOURCES[0], max_new_tokens=14))
+    assert forced.alignment is not None
+    assert links_of(words) == forced.alignment.links
+    # What is remembered is used as soon as it is there.
+    many = [" ".join(zoo.SOURCES[i % 5].split()[: 3 + i % 3]) for i in range(24)]
+    choice = sightline.explain_choice(model, many, many)
+    assert choice.forward.settings["layer"] != -1
+    words = list(sightline.stream_translation(model, zoo.SOURCES[0], max_new_tokens=14))
+    forced = sightline.translate(model, zoo.SOURCES[0], align=True, **SEARCH)
+    assert forced.alignment is not None
+    assert links_of(words) == forced.alignment.links
+
+
+@pytest.mark.parametrize("name", ["marian", "t5", "lstm", "conv"])
+@pytest.mark.parametrize("most", [14, 3])
+def test_an_adapter_is_read_while_decoding(name: str, most: int) -> None:
+    model = zoo.fresh(name)
+    with model.evaluating(), torch.no_grad():
+        states = model.states_of_all_layers(model.probe())
+    torch.manual_seed(0)
+    shape = AdapterShape(*(tuple(layer.shape[-1] for layer in side) for side in states), 8)
+    model.adapters[model.direction] = AlignmentAdapter(shape).eval()
+    for source in zoo.SOURCES[:2]:
+        words = list(sightline.stream_translation(model, source, max_new_tokens=most))
+        forced = sightline.explain(model, source, method="adapter", generation={"max_new_tokens": most, "num_beams": 1})
+        assert links_of(words) == extract_alignment(forced).links
 
 
 def test_mistakes() -> None:
     model = zoo.model("marian")
     for message, options in {
         "needs the whole translation": {"align": {"extraction": "mutual"}},
-        "only norms and attention can be read": {"align": {"method": "erasure"}},
+        "only adapter, norms, attention can be read": {"align": {"method": "erasure"}},
         "beams may take back": {"num_beams": 4},
         "no option of generate 'beam'": {"beam": 1},
     }.items():

@@ -1,4 +1,4 @@
-"""Choices remembered: beside the model in its folder, or, where there is none, as long as the model is in memory.
+"""Saved choices: beside the model in its folder, or, where there is none, as long as the model is in memory.
 
 A choice belongs to the weights of both models, to what is put around a source, and to what the user fixed.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import suppress
-from dataclasses import asdict
+import logging
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,37 +20,41 @@ from sightline.errors import InputError
 from sightline.json_files import read_json, write_json
 from sightline.models.box import is_in_box
 from sightline.models.loaded import LoadedModel
-from sightline.verbs.ways import Asked, Choice
+from sightline.verbs.align_options import AlignOptions
+from sightline.verbs.readout import Choice
 
 FILE_NAME = "sightline-align.json"
-FILE_FORMAT = 1
-ENOUGH_PAIRS = 20  # fewer are no reason to write a choice down
+FILE_FORMAT = 2
 
 _in_memory: WeakKeyDictionary[nn.Module, dict[str, Choice]] = WeakKeyDictionary()
+_log = logging.getLogger("sightline")
 
 
-def recall(model: LoadedModel, reverse: LoadedModel | None, asked: Asked) -> Choice | None:
-    """Give the choice made before for these models and this question, if there is one."""
-    key = _key(model, reverse, asked)
+def recall(model: LoadedModel, reverse: LoadedModel | None, options: AlignOptions) -> Choice | None:
+    """Return the choice made before for these models and these options, if there is one."""
+    key = _key(model, reverse, options)
     choice = _in_memory.get(model.module, {}).get(key)
-    if choice is not None:
-        return choice
-    try:
-        return Choice.from_dict(_read_choices(model)[key])
-    except (KeyError, TypeError, ValueError, AttributeError):  # none, or damaged: it is chosen anew
-        return None
+    if choice is None:
+        try:
+            choice = Choice.from_dict(_read_choices(model)[key])
+        except (KeyError, TypeError, ValueError, AttributeError):  # none, or damaged: it is chosen anew
+            return None
+    return replace(choice, is_remembered=True)
 
 
-def remember(model: LoadedModel, reverse: LoadedModel | None, asked: Asked, choice: Choice) -> None:
-    """Keep a choice; a folder that may not be written is left as it is."""
-    key = _key(model, reverse, asked)
+def remember(model: LoadedModel, reverse: LoadedModel | None, options: AlignOptions, choice: Choice) -> None:
+    """Keep a choice, in memory and in the model's folder; a folder that may not be written is left as it is."""
+    key = _key(model, reverse, options)
     _in_memory.setdefault(model.module, {})[key] = choice
     path = _file(model)
-    if path is None or choice.pairs < ENOUGH_PAIRS or is_in_box(path):
+    if path is None or is_in_box(path):
         return
     choices = _read_choices(model) | {key: choice.to_dict()}
-    with suppress(InputError):  # a folder that cannot be written
+    try:
         write_json(path, {"format": FILE_FORMAT, "choices": choices})
+    except InputError:  # a folder that cannot be written
+        return
+    _log.warning("How to read alignments off this model is kept in %s.", path)
 
 
 def _read_choices(model: LoadedModel) -> dict[str, Any]:
@@ -69,9 +73,9 @@ def _file(model: LoadedModel) -> Path | None:
     return Path(folder, FILE_NAME) if folder and Path(folder).is_dir() else None
 
 
-def _key(model: LoadedModel, reverse: LoadedModel | None, asked: Asked) -> str:
+def _key(model: LoadedModel, reverse: LoadedModel | None, options: AlignOptions) -> str:
     models = [None if one is None else [_fingerprint(one.module), asdict(one.prompt)] for one in (model, reverse)]
-    return _digest(json.dumps([models, asdict(asked)], sort_keys=True, default=str).encode())
+    return _digest(json.dumps([models, options.of_the_choice()], sort_keys=True, default=str).encode())
 
 
 @torch.no_grad()
