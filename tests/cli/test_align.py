@@ -80,13 +80,31 @@ def test_json_confidences_and_both_directions(run, folder: str, texts: tuple[Pat
         assert all(0 < confidence < 1 for confidence in alignment.confidences.values())
 
 
-def test_the_choice_is_explained_on_standard_error(run, folder: str, texts: tuple[Path, Path]) -> None:
-    code, out, err = run("align", "-m", folder, *texts, "--explain-choice")
+def test_the_choice_is_explained_on_standard_error(
+    run, folder: str, texts: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    code, _, err = run("align", "-m", folder, *texts, "--explain-choice")
     assert code == 0
-    assert len(out.splitlines()) == 6
-    assert "Chosen by agreement with a statistical aligner on 5 pairs:" in err
-    assert err.count("norms layer=") >= 6
-    assert err.count("attention layer=") >= 6
+    assert err == (
+        "Read by norms layer=-1 reading=output: the default, since 5 pairs are too few to choose by (20 do).\n"
+    )
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{word} a cat\t{word} un gato\n" for word in map(str, range(30))), encoding="utf-8")
+    code, out, err = run("align", "-m", folder, pairs, "--explain-choice")
+    assert code == 0
+    assert len(out.splitlines()) == 30
+    said, table = err[: err.index("direction")], err[err.index("direction") :]
+    assert "chosen by agreement with a statistical aligner, on 30 pairs, the first of them '0 a cat'" in said
+    assert f"is kept in {Path(folder) / 'sightline-align.json'}" in caplog.text
+    assert table.count("norms layer=") == table.count("attention layer=0 reading=") * 3 == 6
+    assert "remembered: chosen" in run("align", "-m", folder, pairs)[2]
+    assert "remembered" not in run("align", "-m", folder, pairs, "--choose-again")[2]
+
+
+def test_one_direction_and_what_it_does_not_go_with(run, folder: str, texts: tuple[Path, Path]) -> None:
+    assert run("align", "-m", folder, "--one-way", *SET, *texts)[1] == run("align", "-m", folder, *SET, *texts)[1]
+    code, _, err = run("align", "-m", folder, "--one-way", "-r", folder, *texts)
+    assert (code, "either --reverse or --one-way" in err) == (2, True)
 
 
 def test_statistical_aligners(run, tmp_path: Path, texts: tuple[Path, Path]) -> None:

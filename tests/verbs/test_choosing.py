@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,9 +16,12 @@ import zoo
 
 import sightline
 from sightline.alignment.bitext import build_bitext
-from sightline.alignment.joining import word_shares
+from sightline.alignment.extraction import extract_alignment
+from sightline.alignment.joining import join_scores, word_shares
 from sightline.alignment.links import Alignment
 from sightline.alignment.statistical import train_aligner
+from sightline.alignment.symmetrization import symmetrize
+from sightline.data.language import GeneratedLanguage, GeneratedPair, LanguageSettings
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 from sightline.verbs import choosing, saved_choice
@@ -288,50 +294,135 @@ def test_a_choice_survives_json() -> None:
     assert Choice.from_dict(json.loads(json.dumps(choice.to_dict()))) == choice
 
 
-# On a trained model
+# On trained models
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_auto_is_within_one_point_of_the_best_choice_made_with_gold(tmp_path: Path) -> None:
+class Trained(NamedTuple):
+    """A tiny model of each direction of a generated language, and pairs of it with their links."""
+
+    forward: LoadedModel
+    backward: LoadedModel
+    train: list[GeneratedPair]
+    test: list[GeneratedPair]
+
+    @property
+    def texts(self) -> tuple[list[str], list[str]]:
+        return [pair.source for pair in self.test], [pair.target for pair in self.test]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     import yaml
 
-    from sightline.alignment.symmetrization import symmetrize_all
-    from sightline.data.language import GeneratedLanguage, LanguageSettings
     from sightline.training import train
 
+    folder = tmp_path_factory.mktemp("trained")
     recipe = yaml.safe_load((Path(__file__).parents[2] / "recipes" / "tiny.yaml").read_text())
     language = GeneratedLanguage(LanguageSettings(**recipe["data"]["train"]["generated"]))
     models = []
     for split, count in (("train", 6000), ("dev", 200)):
         lines = (f"{pair.source}\t{pair.target}\n" for pair in language.pairs(count, split))
-        (tmp_path / f"{split}.tsv").write_text("".join(lines), encoding="utf-8")
+        (folder / f"{split}.tsv").write_text("".join(lines), encoding="utf-8")
     for name, columns in (("forward", [0, 1]), ("backward", [1, 0])):
         recipe["data"] = {
-            split: {"pairs": str(tmp_path / f"{split}.tsv"), "columns": columns} for split in ("train", "dev")
+            split: {"pairs": str(folder / f"{split}.tsv"), "columns": columns} for split in ("train", "dev")
         }
-        models.append(sightline.load(train(recipe, output=tmp_path / name, quiet=True).folder))
-    pairs = language.pairs(200, "test")
-    gold = [Alignment(pair.links) for pair in pairs]
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        models.append(sightline.load(train(recipe, output=folder / name, quiet=True).folder))
+    return Trained(*models, language.pairs(2000, "train"), language.pairs(200, "test"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_auto_is_within_one_point_of_the_best_choice_made_with_gold(trained: Trained) -> None:
+    gold = [Alignment(pair.links) for pair in trained.test]
+    sources, targets = trained.texts
 
     def error_rate(alignments: Sequence[Alignment]) -> float:
-        """Give the AER where all gold links are sure, without the intervals of `score`."""
+        """Return the AER where all gold links are sure, without the intervals of `score`."""
         shared = sum(len(found.links & right.links) for found, right in zip(alignments, gold, strict=True))
         return 100 - 200 * shared / sum(len(found) + len(right) for found, right in zip(alignments, gold, strict=True))
 
-    choice = sightline.explain_choice(models[0], sources, targets, reverse=models[1])
-    every: list[list[list[Alignment]]] = []
-    for direction, model, texts in (
-        ("forward", models[0], (sources, targets)),
-        ("backward", models[1], (targets, sources)),
-    ):
-        readouts = [c.readout for c in choice.candidates if c.direction == direction]
-        found = [best_links(model, readout, *texts) for readout in readouts]
-        every.append(found if direction == "forward" else [[a.flipped() for a in one] for one in found])
-    one_way = error_rate(sightline.align(models[0], sources, targets))
-    both = error_rate(sightline.align(models[0], sources, targets, reverse=models[1]))
-    assert one_way <= min(map(error_rate, every[0])) + 1
-    best = min(error_rate(list(symmetrize_all(f, b, "grow-diag-strict"))) for f in every[0] for b in every[1])
+    choice = sightline.explain_choice(trained.forward, sources, targets, reverse=trained.backward, choose_again=True)
+    forward, backward = (
+        [one.readout for one in choice.candidates if one.direction == direction and one.joined is not None]
+        for direction in ("forward", "backward")
+    )
+    best = min(
+        error_rate(best_joined_links(trained, one, other, sources, targets))
+        for one, other in itertools.product(forward, backward)
+    )
+    both = error_rate(sightline.align(trained.forward, sources, targets, reverse=trained.backward))
     assert both <= best + 1
     assert both < 20
+    readouts = [one.readout for one in sightline.explain_choice(trained.forward, sources, targets).candidates]
+    one_way = error_rate(sightline.align(trained.forward, sources, targets))
+    assert one_way <= min(error_rate(best_links(trained.forward, one, sources, targets)) for one in readouts) + 1
+
+
+def best_joined_links(
+    trained: Trained, one: Readout, other: Readout, sources: list[str], targets: list[str]
+) -> list[Alignment]:
+    readings = [
+        sightline.explain(model, *texts, method=readout.method, **readout.settings)
+        for model, readout, texts in (
+            (trained.forward, one, (sources, targets)),
+            (trained.backward, other, (targets, sources)),
+        )
+    ]
+    joined = []
+    for ahead, back in zip(*readings, strict=True):
+        links = [extract_alignment(reading) for reading in join_scores([ahead], [back])]
+        joined.append(symmetrize(links[0], links[1].flipped(), "grow-diag-strict"))
+    return joined
+
+
+GUIDED = {"layer": 1, "head": 0, "reading": "output"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_head_that_was_guided_to_align_is_found(trained: Trained) -> None:
+    """As in Marian's `transformer-align`: head 0 of the last decoder layer, at the step that gives a word."""
+    sources, targets = trained.texts
+    backward = [
+        GeneratedPair(x.target_words, x.source_words, frozenset((j, i) for i, j in x.links)) for x in trained.train
+    ]
+    pairs = {"forward": trained.train, "backward": backward}
+    unguided = {"forward": trained.forward, "backward": trained.backward}
+    guided = {name: guide(unguided[name], pairs[name]) for name in pairs}
+    for models, is_guided in ((guided, True), (unguided, False)):
+        choice = sightline.explain_choice(
+            models["forward"], sources, targets, reverse=models["backward"], choose_again=True
+        )
+        alone = sightline.explain_choice(models["forward"], sources, targets, reverse=False, choose_again=True)
+        for readout in (choice.forward, choice.backward, alone.forward):
+            assert readout is not None
+            assert (readout == Readout("attention", GUIDED)) is is_guided
+
+
+def guide(model: LoadedModel, pairs: list[GeneratedPair], steps: int = 150) -> LoadedModel:
+    """Train a copy of a model further, with the links as labels of one head's attention."""
+    module = copy.deepcopy(model.module).train()
+    module.set_attn_implementation("eager")
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
+    draw = np.random.default_rng(0)
+    for _ in range(steps):
+        some = [pairs[i] for i in draw.integers(len(pairs), size=32)]
+        batch = model.batch([model.encode(pair.source, pair.target) for pair in some])
+        labels = torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(example.labels) for example in batch.examples], batch_first=True, padding_value=-100
+        )
+        output = module(**model.inputs(batch), labels=labels, output_attentions=True)
+        attention = output.cross_attentions[GUIDED["layer"]][:, GUIDED["head"]]
+        wanted = torch.zeros_like(attention)
+        for row, pair, example in zip(wanted, some, batch.examples, strict=True):
+            for (step, target), (column, source) in itertools.product(
+                enumerate(example.target.word_ids), enumerate(example.source.word_ids)
+            ):
+                row[step, column] = (source, target) in pair.links
+        mass = (attention * wanted).sum(-1)
+        guidance = -(mass[wanted.sum(-1) > 0] + 1e-9).log().mean()
+        optimizer.zero_grad()
+        (output.loss + guidance).backward()
+        optimizer.step()
+    return sightline.load(module.eval(), model.tokenizer)

@@ -77,7 +77,7 @@ def test_auto_and_both_directions() -> None:
     found = sightline.translate(model, zoo.SOURCES, align=True, max_new_tokens=6)
     assert all(translation.alignment is not None for translation in found)
     joined = sightline.translate(
-        model, zoo.SOURCES, align={"reverse": model, "symmetrize": "union", **NORMS}, max_new_tokens=6
+        model, zoo.SOURCES, align={"reverse": model, "symmetrize": "union", "join": "links", **NORMS}, max_new_tokens=6
     )
     alone = sightline.translate(model, zoo.SOURCES, align=NORMS, max_new_tokens=6)
     for both, one in zip(joined, alone, strict=True):
