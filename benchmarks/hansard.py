@@ -22,6 +22,7 @@ from sightline.alignment.symmetrization import symmetrize_all
 from sightline.data.corpora import data_path
 from sightline.data.hansard import TestSet, read_test_set, read_training_pairs
 from sightline.models.loaded import LoadedModel
+from sightline.verbs.readout import Readout
 
 RULES = ("grow-diag-strict", "intersection")
 EXTRACTIONS = ("argmax", "argmax-words", "pieces")
@@ -43,8 +44,8 @@ class Direction:
     def __init__(self, model: LoadedModel, sources: list, targets: list, gold: list[Alignment]) -> None:
         self.model, self.sources, self.targets, self.gold = model, sources, targets, gold
 
-    def align(self, way: Way) -> list[Alignment]:
-        options = {"method": way.method, "extraction": way.extraction, **way.settings}
+    def align(self, readout: Readout) -> list[Alignment]:
+        options = {"method": readout.method, **readout.settings}
         return sightline.align(self.model, self.sources, self.targets, progress=False, **options)
 
     def best_by_gold(self, method: str, settings: dict) -> tuple[float, str, list[Alignment]]:
@@ -81,10 +82,10 @@ def neural_rows(forward: Direction, backward: Direction) -> Iterator[str]:
     figures = " | ".join(f"{error(found, forward.gold):.1f}" for found in joined)
     yield f"| `auto` (the same, scores joined) | | | {figures} |"
     for side in (forward, backward):
-        way = sightline.explain_choice(side.model, side.sources, side.targets).forward
+        readout = sightline.explain_choice(side.model, side.sources, side.targets).forward
         errors = ["", ""]
-        errors[side is backward] = f"{error(side.align(way), side.gold):.1f}"
-        yield f"| `auto`, one direction ({way}) | {' | '.join(errors)} |" + " |" * len(RULES)
+        errors[side is backward] = f"{error(side.align(readout), side.gold):.1f}"
+        yield f"| `auto`, one direction ({readout}) | {' | '.join(errors)} |" + " |" * len(RULES)
 
 
 def aligner_rows(test: TestSet) -> Iterator[str]:
