@@ -9,6 +9,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import pytest
 import torch
+from browser import needs_browser, start_browser
 from hypothesis import HealthCheck, settings
 
 torch.set_num_threads(1)
@@ -19,3 +20,11 @@ settings.load_profile("offline")
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start the system's browser, where it has one."""
+    needs_browser()
+    with start_browser() as started:
+        yield started

@@ -7,7 +7,7 @@ import time
 import pytest
 import uvicorn
 import zoo
-from browser import needs_browser, open_page, start_browser, wait_until
+from browser import open_page, wait_until
 from fastapi.testclient import TestClient
 
 import sightline
@@ -104,13 +104,6 @@ def address(models, runs):
     with Server(app) as where:
         wait_for_models(app)
         yield where
-
-
-@pytest.fixture(scope="module")
-def browser():
-    needs_browser()
-    with start_browser() as started:
-        yield started
 
 
 @pytest.fixture

@@ -1,12 +1,5 @@
 import pytest
-from browser import needs_browser, open_page, start_browser, wait_until
-
-
-@pytest.fixture(scope="module")
-def browser():
-    needs_browser()
-    with start_browser() as started:
-        yield started
+from browser import open_page, wait_until
 
 
 @pytest.fixture
