@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sightline.verbs.contrasting import Alternative, alternatives, contrast
     from sightline.verbs.explaining import explain
     from sightline.verbs.streaming import AlignedWord, AlignmentStreamer, stream_translation
-    from sightline.verbs.translating import Translation, translate, translate_markup
+    from sightline.verbs.translating import Translation, transfer_markup, translate, translate_markup
 
 __all__ = [
     "AlignedWord",
@@ -50,6 +50,7 @@ __all__ = [
     "score",
     "stream_translation",
     "train",
+    "transfer_markup",
     "translate",
     "translate_markup",
     "watch",
@@ -74,6 +75,7 @@ _HOME = {
     "adapt": "sightline.training.adapting",
     "translate": "sightline.verbs.translating",
     "Translation": "sightline.verbs.translating",
+    "transfer_markup": "sightline.verbs.translating",
     "translate_markup": "sightline.verbs.translating",
     "AlignedWord": "sightline.verbs.streaming",
     "AlignmentStreamer": "sightline.verbs.streaming",

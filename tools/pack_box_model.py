@@ -37,11 +37,11 @@ from sightline.models.saved_adapter import WEIGHTS as ADAPTER_WEIGHTS
 from sightline.models.saved_calibration import attach_saved_calibration, save_calibration
 from sightline.training.corpus import Corpora, read_corpora
 from sightline.training.languages import learn_languages
+from sightline.training.readouts import keep_readouts
 from sightline.training.recipe import read_recipe
 
 MAX_BYTES = 16_000_000
 TEST_PAIRS = 2_000
-CHOICE_PAIRS = 200
 CARD = "README.md"
 
 
@@ -106,7 +106,8 @@ def _measure_packed(
     model = sightline.load(folder, dtype=torch.float32, source_lang=language)
     attach_saved_calibration(model.module, twin)
     has_adapter = (folder / ADAPTER).is_file()
-    _choose(model, corpora, {"use_adapter": False} if has_adapter else {})
+    for choice in keep_readouts(model, corpora.dev):
+        print(choice, flush=True)
     return measure(model, tests, has_adapter)
 
 
@@ -152,16 +153,6 @@ def _same(weights: dict[str, torch.Tensor], model: LoadedModel) -> bool:
     return all(
         name in weights and torch.equal(weights[name], tensor) for name, tensor in model.module.state_dict().items()
     )
-
-
-def _choose(model: LoadedModel, corpora: Corpora, options: dict[str, Any]) -> None:
-    """Let both directions choose how to read alignments; the choices are remembered in the model's folder."""
-    assert model.other_way is not None
-    step = max(1, len(corpora.dev) // CHOICE_PAIRS)  # so that every corpus has its share
-    sources, targets = zip(*corpora.dev[::step][:CHOICE_PAIRS], strict=True)
-    for direction, one, other in ((model, sources, targets), (model.other_way, targets, sources)):
-        choice = sightline.explain_choice(direction, list(one), list(other), **options)
-        print(direction.prompt.source_lang, "read by", choice.forward, flush=True)
 
 
 def _read_json(path: Path) -> Any:

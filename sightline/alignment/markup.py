@@ -58,15 +58,29 @@ class Element:
 
 @dataclass(frozen=True)
 class Markup:
-    """The words of a text and the markup in it."""
+    """The words of a text and the markup in it.
+
+    `kept` are placeholders and entities that stay in their words.
+    """
 
     words: tuple[str, ...]
     children: tuple[Element | Mark, ...] = ()
+    kept: frozenset[str] = frozenset()
 
 
-def strip_markup(text: str) -> tuple[str, ...]:
-    """Give the words of a text without its markup."""
-    return tuple(_take_apart(text)[0].split())
+def strip_markup(text: str, kept: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return the words of a text without its markup, but with the placeholders and entities that are kept."""
+    return tuple(_take_apart(text, kept)[0].split())
+
+
+def find_placeholders(text: str) -> list[str]:
+    """List the placeholders and entities of a text, in order.
+
+    >>> find_placeholders("<b>{0}</b> &amp; %s")
+    ['{0}', '&amp;', '%s']
+    """
+    marks = (text[start:end] for start, end in find_markup(text))
+    return [mark for mark in marks if not mark.startswith("<")]
 
 
 # Taking apart
@@ -90,13 +104,15 @@ class _Open:
     inside: list[Element | Mark] = field(default_factory=list)
 
 
-def parse_markup(text: str) -> Markup:
+def parse_markup(text: str, kept: frozenset[str] = frozenset()) -> Markup:
     """Take a text apart into words and markup; a tag inside a word moves to the word's edge.
+
+    Placeholders and entities that are `kept` are letters like others.
 
     >>> parse_markup("The <b>black</b> cat").children
     (Element(opening='<b>', closing='</b>', start=1, stop=2, children=(), leaves_ending=False),)
     """
-    plain, pieces = _take_apart(text)
+    plain, pieces = _take_apart(text, kept)
     spans = [match.span() for match in re.finditer(r"\S+", plain)]
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     endings = [_ending_begins(plain, begin, end) for begin, end in spans]
@@ -133,7 +149,7 @@ def parse_markup(text: str) -> Markup:
         else:
             stack[-1].inside.append(mark(piece))
     give_up(1)
-    return Markup(tuple(plain.split()), tuple(root.inside))
+    return Markup(tuple(plain.split()), tuple(root.inside), kept)
 
 
 def _ending_begins(plain: str, begin: int, end: int) -> int:
@@ -143,12 +159,14 @@ def _ending_begins(plain: str, begin: int, end: int) -> int:
     return end - marks.end()
 
 
-def _take_apart(text: str) -> tuple[str, list[_Piece]]:
+def _take_apart(text: str, kept: frozenset[str]) -> tuple[str, list[_Piece]]:
     """Split a text into what is no markup, joined, and the pieces of markup."""
     plain: list[str] = []
     pieces: list[_Piece] = []
     position = offset = 0
     for start, end in find_markup(text):
+        if text[start:end] in kept:
+            continue
         plain.append(text[position:start])
         offset += start - position
         glued_left = start > 0 and not text[start - 1].isspace()
@@ -166,6 +184,33 @@ def _name_and_kind(piece: str) -> tuple[str, str]:
     if piece.endswith("/>") or name in VOID:
         return name, "mark"
     return name, "closing" if piece.startswith("</") else "opening"
+
+
+def link_placeholders(markup: Markup, words: Sequence[str], alignment: Alignment) -> Alignment:
+    """Link each word with a placeholder or entity that is kept to the word that has the same one, and to no other."""
+    sources, targets = (_places_of(markup.kept, side) for side in (markup.words, words))
+    pairs = {
+        (source, target)
+        for mark, places in sources.items()
+        for source, target in zip(places, targets.get(mark, []), strict=False)
+    }
+    taken = {source for source, _ in pairs}, {target for _, target in pairs}
+    others = {
+        link: confidence
+        for link, confidence in alignment.confidences.items()
+        if link[0] not in taken[0] and link[1] not in taken[1]
+    }
+    return Alignment(others | dict.fromkeys(pairs, 1.0), (), len(markup.words), len(words))
+
+
+def _places_of(marks: frozenset[str], words: Sequence[str]) -> dict[str, list[int]]:
+    """Return the numbers of the words that have each mark."""
+    places: dict[str, list[int]] = {}
+    for number, word in enumerate(words):
+        for mark in find_placeholders(word):
+            if mark in marks:
+                places.setdefault(mark, []).append(number)
+    return places
 
 
 # Putting together
@@ -187,7 +232,7 @@ def restore_markup(markup: Markup, words: Sequence[str], alignment: Alignment) -
     root = Element("", "", 0, len(markup.words), markup.children)
     tokens = _render(root, words, links)
     text = _join(tokens)
-    if strip_markup(text) == tuple(words):
+    if strip_markup(text, markup.kept) == tuple(words):
         return text
     # A mark that touches another word may no longer be one (%s before letters): a space keeps them apart.
     return _join([_Token(token.kind, token.text) for token in tokens])

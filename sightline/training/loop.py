@@ -25,6 +25,7 @@ from sightline.errors import InputError
 from sightline.files import writing_into
 from sightline.json_files import check_fields, read_json, write_json
 from sightline.models.loaded import LoadedModel
+from sightline.models.loading import load
 from sightline.provenance import versions
 from sightline.training.batches import EncodedPairs, batches_from, epoch_batches
 from sightline.training.calibration import FORMED, average_harm, mask_names
@@ -35,6 +36,7 @@ from sightline.training.interruption import Interruption
 from sightline.training.journal import duration
 from sightline.training.optimization import learning_rate, set_learning_rate
 from sightline.training.processes import greatest
+from sightline.training.readouts import keep_readouts
 from sightline.training.recipe import Recipe, read_recipe
 from sightline.training.run import Run, prepare_run, save_checkpoint
 from sightline.training.run_folder import RESULT, save_model
@@ -355,6 +357,10 @@ def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
         with run.folder.explained_errors():
             with writing_into(run.folder.path, last="config.json") as folder:
                 save_model(run.loaded, folder)
+            if run.loaded.translates:
+                source_lang = run.recipe.data.languages[0] if run.recipe.data.bidirectional else None
+                for choice in keep_readouts(load(run.folder.path, source_lang=source_lang), run.dev_pairs):
+                    run.folder.say(f"Alignments: {choice}")
             write_json(run.folder.path / RESULT, figures | {"recipe": run.recipe.to_dict(), "versions": versions()})
     run.accelerator.wait_for_everyone()
     run.folder.say(f"The model is in {run.folder.path}.")

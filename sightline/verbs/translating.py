@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import tee
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from transformers import GenerationConfig
 
 from sightline.alignment.links import Alignment
-from sightline.alignment.markup import parse_markup, restore_markup, strip_markup
+from sightline.alignment.markup import (
+    Markup,
+    find_placeholders,
+    link_placeholders,
+    parse_markup,
+    restore_markup,
+    strip_markup,
+)
 from sightline.errors import InputError, check_names
 from sightline.limits import MOST_BEAMS
 from sightline.models.examples import Example
@@ -86,6 +93,48 @@ def translate_markup(
     plain = (" ".join(strip_markup(text)) for text in to_translate)
     translations = translate(model, plain, align=align or True, **generation)
     return in_the_form_of(texts, map(_restore, given, translations), "Translating", progress)
+
+
+@overload
+def transfer_markup(model: Any, sources: str, targets: str, **options: Any) -> str: ...
+@overload
+def transfer_markup(model: Any, sources: Sequence[str], targets: Sequence[str], **options: Any) -> list[str]: ...
+@overload
+def transfer_markup(model: Any, sources: Iterator[str], targets: Iterable[str], **options: Any) -> Iterator[str]: ...
+
+
+def transfer_markup(
+    model: Any, sources: Any, targets: Any, *, progress: bool | None = None, **align: Any
+) -> str | list[str] | Iterator[str]:
+    """Put the markup of source texts onto translations that are already there; the other options are those of `align`.
+
+    A translation has no tags yet; placeholders and entities that it has stay where they are.
+    """
+    to_align, to_mark = tee(_Marked.of(pair) for pair in pair_up(sources, targets))
+    words = (Pair(number, list(one.markup.words), one.words) for number, one in enumerate(to_align, 1))
+    alignments = build_aligner(model, **align).align(words)
+    results = map(_Marked.restore, to_mark, alignments)
+    return in_the_form_of(sources, results, "Aligning", progress)
+
+
+class _Marked(NamedTuple):
+    """A text, the markup in it, and the words of its translation."""
+
+    text: str
+    markup: Markup
+    words: list[str]
+
+    @classmethod
+    def of(cls, pair: Pair) -> _Marked:
+        if not isinstance(pair.source, str) or not isinstance(pair.target, str):
+            raise InputError(f"Pair {pair.number} is no text: markup is carried from a text onto its translation.")
+        kept = frozenset(find_placeholders(pair.source)) & frozenset(find_placeholders(pair.target))
+        return cls(pair.source, parse_markup(pair.source, kept), pair.target.split())
+
+    def restore(self, alignment: Alignment) -> str:
+        if not self.markup.words:
+            return " ".join([*self.text.split(), *self.words])
+        return restore_markup(self.markup, self.words, link_placeholders(self.markup, self.words, alignment))
 
 
 def _restore(text: str, translation: Translation) -> str:

@@ -183,3 +183,9 @@ def test_tags(run, folder: str, tmp_path: Path) -> None:
     options = ["--beam", 1, "--method", "attention", "-r", folder, "-o", tmp_path / "out.txt"]
     assert run("tags", "-m", folder, tmp_path / "in.txt", *options) == (0, "", "")
     assert len((tmp_path / "out.txt").read_text().splitlines()) == 3
+    (tmp_path / "there.txt").write_text("El gato {0}.\n\nUn perro\n")
+    marked = sightline.transfer_markup(folder, text.splitlines(), ["El gato {0}.", "", "Un perro"], method="attention")
+    assert marked[2] == "<p></p> Un perro"
+    inputs = tmp_path / "in.txt", tmp_path / "there.txt"
+    code, out, _ = run("tags", "-m", folder, *inputs, "--method", "attention")
+    assert (code, out.splitlines()) == (0, marked)

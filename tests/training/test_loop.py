@@ -378,3 +378,16 @@ def test_tensorboard_gets_the_figures_where_it_is_installed(tmp_path: Path) -> N
     for kind in ("train", "dev"):
         logged = [(line["step"], pytest.approx(line["loss"], rel=1e-6)) for line in _log(tmp_path / "run", kind)]
         assert [(event.step, event.value) for event in written.Scalars(f"{kind}/loss")] == logged
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_how_alignments_are_read_is_chosen_on_the_dev_pairs(both_ways: bool, tmp_path: Path) -> None:
+    data: dict[str, Any] = {"dev": {"generated": LANGUAGE, "sentences": 24}}
+    data |= {"bidirectional": True, "languages": ["en", "es"]} if both_ways else {}
+    trained = train(recipe(data=data, training={"steps": 4}), output=tmp_path / "run", quiet=True)
+    model = sightline.load(trained.folder, source_lang="en" if both_ways else None)
+    for direction in filter(None, (model, model.other_way)):
+        choice = sightline.explain_choice(direction, "a b", "a b")
+        assert choice.is_remembered
+        assert choice.pairs == 24
+    assert (model.other_way is not None) is both_ways

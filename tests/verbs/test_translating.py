@@ -8,7 +8,8 @@ import zoo
 
 import sightline
 from sightline.alignment.extraction import extract_alignment
-from sightline.alignment.markup import strip_markup
+from sightline.alignment.links import Alignment
+from sightline.alignment.markup import link_placeholders, parse_markup, restore_markup, strip_markup
 from sightline.alignment.scanning import find_markup
 from sightline.errors import InputError
 from sightline.text.words import tokens_of_ids
@@ -118,3 +119,25 @@ def test_markup_is_translated_around() -> None:
     assert found[3] == plain[1].text
     assert sightline.translate_markup(model, texts[0], align=NORMS, max_new_tokens=6) == found[0]
     assert list(sightline.translate_markup(model, iter(texts), align=NORMS, max_new_tokens=6)) == found
+
+
+def test_markup_is_put_onto_a_translation_that_is_there() -> None:
+    model = zoo.model("marian")
+    sources = ["The <b>cat</b> sleeps on {0} &amp; %s.", "no markup at all", "<i></i>", ""]
+    targets = ["El gato duerme en  {0} y %s.", "nada  de marcas", "", "algo"]
+    found = sightline.transfer_markup(model, sources, targets, **NORMS)
+    # Placeholders that the translation has stay in their places; what it lacks is put back.
+    assert strip_markup(found[0], frozenset(["{0}", "%s"])) == tuple(targets[0].split())
+    assert found[0].count("<b>") == found[0].count("</b>") == found[0].count("&amp;") == 1
+    assert found[1:] == ["nada de marcas", "<i></i>", "algo"]
+    assert sightline.transfer_markup(model, sources[0], targets[0], **NORMS) == found[0]
+    assert list(sightline.transfer_markup(model, iter(sources), iter(targets), **NORMS)) == found
+
+
+def test_placeholders_of_both_sides_go_together() -> None:
+    kept = frozenset(["{0}", "{1}"])
+    markup = parse_markup("<b>{0}</b> and {1} <i>met</i> {0}", kept)
+    words = ["{1}", "y", "{0}", "vieron", "a", "{0}."]
+    linked = link_placeholders(markup, words, Alignment([(0, 0), (2, 1), (1, 1), (3, 3), (4, 2)], (), 5, 6))
+    assert linked.links == {(0, 2), (4, 5), (2, 0), (1, 1), (3, 3)}
+    assert restore_markup(markup, words, linked) == "{1} y <b>{0}</b> <i>vieron</i> a {0}."

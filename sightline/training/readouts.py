@@ -1,0 +1,23 @@
+"""How alignments are read off a model that was just trained: chosen on its dev pairs, and kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sightline.data.corpora import TextPair
+from sightline.models.loaded import LoadedModel
+from sightline.verbs.aligning import explain_choice
+from sightline.verbs.choosing import ENOUGH_PAIRS, SAMPLE
+from sightline.verbs.readout import Choice
+
+
+def keep_readouts(model: LoadedModel, pairs: Sequence[TextPair]) -> list[Choice]:
+    """Choose how each direction of a translation model is read, by pairs from all over its dev set."""
+    if len(pairs) < ENOUGH_PAIRS:
+        return []
+    step = max(1, len(pairs) // SAMPLE)
+    sources, targets = ([pair[side] for pair in pairs[::step]] for side in (0, 1))
+    choices = [explain_choice(model, sources, targets, use_adapter=False)]
+    if model.other_way is not None:
+        choices.append(explain_choice(model.other_way, targets, sources, use_adapter=False))
+    return choices
