@@ -1,6 +1,6 @@
 # The two commands that a newcomer needs are `make demo` and `make test`.
 # Each makes .venv and installs what it needs there, the first time; after that it starts at once.
-.PHONY: demo test test-slow check bench clean
+.PHONY: demo test test-slow check docs bench clean
 .NOTPARALLEL:
 
 python := .venv/bin/python
@@ -27,12 +27,18 @@ check: .venv/installed-test
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 	.venv/bin/lint-imports
+	$(python) -m vulture
+	.venv/bin/codespell
+
+# The guide as a site, into site/; a warning is an error.
+docs: .venv/installed-docs
+	$(python) -m zensical build --strict --clean
 
 bench: .venv/installed-bench
 	$(python) benchmarks/report.py
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 # The last part of the name is the extra of pyproject.toml that is installed.
 .venv/installed-%: pyproject.toml constraints.txt .ci/install

@@ -316,7 +316,7 @@ def _gather_mass(target_ids, occurrences, word, tension, growth, scale, mass):
 @njit(cache=True)
 @no_type_check
 def estimate(counts: Float64[np.ndarray, " entry"], alpha: float, probabilities: Float[np.ndarray, " entry"]) -> None:
-    """Turn expected counts into probabilities: relative frequencies, or with a Dirichlet(alpha) prior
+    """Turn expected counts into probabilities: relative frequencies, or by a Dirichlet(alpha) prior.
 
         exp(digamma(count + alpha) - digamma(sum of counts + alpha))
 

@@ -77,7 +77,7 @@ class Lexicon:
 
 
 def count_table(bitext: Bitext) -> Lexicon:
-    """Count how often words meet, each pair of sentences weighing 1 / (source length) (Snell et al. eq. 16):
+    """Count how often words meet, each pair of sentences weighing 1 / (source length) (Snell et al. eq. 16).
 
     C_io = sum over pairs m, positions l and t of  1[x_l = i] 1[y_t = o] / L_m
     """

@@ -1,0 +1,1 @@
+"""Inside an attention layer: projections, watching and changing, calibration, the alignment adapter."""

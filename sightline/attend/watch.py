@@ -67,10 +67,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Record:
-    """What was seen in one call of a layer: the parts asked for; weights have at least single precision, before
-    dropout.
+    """What was seen in one call of a layer: the parts asked for.
 
-    `original` are the weights as the layer's own projection gave them, before anything changed them.
+    Weights have at least single precision, and are those before dropout. `original` are the weights as the layer's own
+    projection gave them, before anything changed them.
     """
 
     weights: Float[Tensor, "batch head target source"] | None = None

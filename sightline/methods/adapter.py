@@ -32,8 +32,7 @@ def adapter(model: LoadedModel, batch: Batch, settings: NoSettings) -> Scored:
 
 
 class BothWays(NamedTuple):
-    """What one pass says of a pair: rows of target positions over the source, and rows of source positions over the
-    target."""
+    """What one pass says of a pair: target positions over the source, and source positions over the target."""
 
     forward: Attribution
     backward: Attribution

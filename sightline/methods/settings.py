@@ -62,8 +62,10 @@ class LayerSettings:
 
 @dataclass(frozen=True)
 class SmoothSettings:
-    """SmoothGrad: the mean over noisy copies of the source. The noise depends on the seed and the sentence alone, never
-    on the batch."""
+    """SmoothGrad: the mean over noisy copies of the source.
+
+    The noise depends on the seed and the sentence alone, never on the batch.
+    """
 
     smoothgrad: int = 0
     """Number of SmoothGrad samples; 0 for none."""

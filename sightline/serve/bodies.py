@@ -25,6 +25,8 @@ class Body(BaseModel):
 
 
 class ModelBody(Body):
+    """A request to one of the models."""
+
     model: str | None = Field(None, description="One of the names of GET /api/models; by default the first.")
     source_lang: str | None = Field(
         None, description="For a model that translates both ways: the language of the source.", examples=["en"]
@@ -107,6 +109,8 @@ class Problem(BaseModel):
 
 
 class Side(BaseModel):
+    """The positions of one side of an attribution."""
+
     tokens: list[str]
     words: list[str]
     word_ids: list[int | None]
@@ -135,6 +139,8 @@ class TranslateAnswer(BaseModel):
 
 
 class TagsAnswer(TranslateAnswer):
+    """A translation with the markup of its source."""
+
     markup: str
 
 
@@ -145,12 +151,16 @@ class AlignAnswer(BaseModel):
 
 
 class PairAnswer(BaseModel):
+    """The words and links of one pair."""
+
     source_words: list[str]
     target_words: list[str]
     links: list[WordLink]
 
 
 class AlternativeAnswer(BaseModel):
+    """What the model could have written in place of a word."""
+
     text: str
     probability: float
     rank: int
@@ -164,11 +174,15 @@ class ContrastAnswer(BaseModel):
 
 
 class Measure(BaseModel):
+    """The mean of one measure of faithfulness, and how it varies."""
+
     model_config = ConfigDict(extra="allow")
     mean: float | None
 
 
 class FaithfulnessAnswer(BaseModel):
+    """How faithful one method is."""
+
     method: str
     comprehensiveness: Measure
     sufficiency: Measure
@@ -182,6 +196,8 @@ class ScoreAnswer(BaseModel):
 
 
 class ModelAnswer(BaseModel):
+    """What a model is, and whether it is ready."""
+
     name: str
     task: str | None
     explains: str | None
@@ -194,6 +210,8 @@ class ModelAnswer(BaseModel):
 
 
 class MethodAnswer(BaseModel):
+    """What a method tells, what it costs, and its settings."""
+
     name: str
     does: str
     cost: str
@@ -202,11 +220,15 @@ class MethodAnswer(BaseModel):
 
 
 class RunAnswer(BaseModel):
+    """A run or study of the folder that is shown."""
+
     name: str
     kind: str
 
 
 class PlotAnswer(BaseModel):
+    """A plot of a run or study, drawn."""
+
     title: str
     note: str
     svg: str
@@ -222,6 +244,8 @@ class CurvesAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
+    """Whether the server lives."""
+
     status: str
 
 

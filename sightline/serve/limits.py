@@ -37,30 +37,44 @@ class Refused(SightlineError):  # noqa: N818  what was refused is a request
 
 
 class NotFound(Refused):
+    """What was asked for is not there."""
+
     status = 404
 
 
 class TooLarge(Refused):
+    """The request is longer than the server takes."""
+
     status = 413
 
 
 class Unprocessable(Refused):
+    """The request asks for something that cannot be."""
+
     status = 422
 
 
 class TooMany(Refused):
+    """Too many requests wait already."""
+
     status = 429
 
 
 class ClientLeft(Refused):
+    """Nobody waits for the answer any more."""
+
     status = 499
 
 
 class Unavailable(Refused):
+    """The server is loading or stopping."""
+
     status = 503
 
 
 class TooSlow(Refused):
+    """The request took longer than one may."""
+
     status = 504
 
 

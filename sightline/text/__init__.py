@@ -1,0 +1,1 @@
+"""Words and pieces, batches by length, and the recognition of languages."""

@@ -22,8 +22,11 @@ from sightline.verbs.translating import translate
 
 @dataclass(frozen=True)
 class Measured:
-    """What a model does on held-out pairs: cross-entropy in nats and share of correct labels, label by label after
-    the true prefix; and a translation model's BLEU, with its signature, by direction."""
+    """What a model does on held-out pairs.
+
+    Cross-entropy in nats and the fraction of correct labels, label by label after the true prefix; and a translation
+    model's BLEU, with its signature, by direction.
+    """
 
     loss: float
     accuracy: float

@@ -35,10 +35,10 @@ CORPUS_KINDS = {"source", "target", "pairs", "labelled", "generated", "held_out"
 
 @dataclass(frozen=True)
 class CorpusSettings:
-    """Where sentence pairs, or labelled texts, come from: two files, one file with columns, a set of labelled texts,
-    a generated language, or the training text.
+    """Where sentence pairs, or labelled texts, come from.
 
-    A file is looked for beside the recipe, then in the folder of corpora (`SIGHTLINE_DATA`); `.gz` is unpacked.
+    Two files, one file with columns, a set of labelled texts, a generated language, or the training text. A file is
+    looked for next to the recipe, then in the folder of corpora (`SIGHTLINE_DATA`); `.gz` is unpacked.
     """
 
     source: str | None = None

@@ -1,4 +1,4 @@
-"""Does calibrated attention translate better? (Lu et al. 2021)
+"""Does calibrated attention translate better? (Lu et al. 2021).
 
 Transformers are trained with and without calibration on the same text from the same seeds; `systems` says which,
 `measuring` what is measured on each, `published` has the paper's figures. Here is what it claims, with its tables 2 to

@@ -1,4 +1,4 @@
-"""Attention is not only a weight: vector norms (Kobayashi et al. 2020)
+"""Attention is not only a weight: vector norms (Kobayashi et al. 2020).
 
 An encoder is run over texts of two segments (`encoder`), and translation models are read for word alignments
 (`translation`): the ones that are named, or, at the least size, ones that are trained on a generated language.

@@ -1,1 +1,1 @@
-"""Is sparse attention more interpretable? (Meister et al. 2021)"""
+"""Is sparse attention more interpretable? (Meister et al. 2021)."""

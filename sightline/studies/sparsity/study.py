@@ -1,4 +1,4 @@
-"""Is sparse attention more interpretable? (Meister et al. 2021)
+"""Is sparse attention more interpretable? (Meister et al. 2021).
 
 Classifiers with attention are trained with softmax and with sparsegen at several lambdas, on IMDb, 20 Newsgroups and
 SST where they are found: `steps` trains them, `measuring` measures them, and `published` has the paper's figures. Here
