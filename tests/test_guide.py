@@ -149,8 +149,10 @@ def test_public_names_are_in_the_reference() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("zensical") is None, reason="needs the extra docs")
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    for name in ("docs", "mkdocs.yml", "CONTRIBUTING.md", "CHANGELOG.md", "sightline"):
-        (tmp_path / name).symlink_to(REPOSITORY / name)
+    shutil.copytree(DOCS, tmp_path / "docs")
+    for name in ("mkdocs.yml", "CONTRIBUTING.md", "CHANGELOG.md"):
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    (tmp_path / "sightline").symlink_to(REPOSITORY / "sightline")
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
