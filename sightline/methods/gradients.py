@@ -8,7 +8,8 @@ short, since positions behind an output cannot have counted for it. The embeddin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +35,14 @@ NORMS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 Reduce = Callable[[Tensor, Tensor], Tensor]
+"""From gradients and what they are multiplied with, both (..., width), to one number for each position."""
+
+
+class Reduction(NamedTuple):
+    """How gradients become scores: reduced at each point of a path, and averaged as the path has it, or raw."""
+
+    reduce: Reduce
+    raw: bool = False
 
 
 def gradient(model: LoadedModel, batch: Batch, settings: GradientSettings) -> Scored:
@@ -44,8 +53,7 @@ def gradient(model: LoadedModel, batch: Batch, settings: GradientSettings) -> Sc
     """
     sides = sides_of(model, settings.prefix)
     path = smooth_path(batch, settings)
-    norm = NORMS[settings.norm]
-    scores = average_gradients(model, batch, settings, sides, path, lambda slope, _: norm(slope))
+    (scores,) = average_gradients(model, batch, settings, sides, path, [Reduction(size_of_gradient(settings.norm))])
     return Scored(scores, columns=columns_of(model, sides))
 
 
@@ -56,8 +64,8 @@ def word_saliency(model: LoadedModel, batch: Batch, settings: WordSaliencySettin
     """
     sides = sides_of(model, settings.prefix)
     path = smooth_path(batch, settings)
-    reduce = _dot if settings.norm is None else lambda slope, direction: NORMS[settings.norm](slope * direction)
-    scores = average_gradients(model, batch, settings, sides, path, reduce)
+    reduce = dot if settings.norm is None else lambda slope, direction: NORMS[settings.norm](slope * direction)
+    (scores,) = average_gradients(model, batch, settings, sides, path, [Reduction(reduce)])
     return Scored(scores, columns=columns_of(model, sides))
 
 
@@ -68,12 +76,18 @@ def integrated_gradients(model: LoadedModel, batch: Batch, settings: IntegratedG
     """
     sides = sides_of(model, settings.prefix)
     path = straight_path(model, settings.baseline, settings.steps)
-    scores = average_gradients(model, batch, settings, sides, path, _dot)
+    (scores,) = average_gradients(model, batch, settings, sides, path, [Reduction(dot)])
     return Scored(scores, columns=columns_of(model, sides))
 
 
-def _dot(slope: Tensor, direction: Tensor) -> Tensor:
+def dot(slope: Tensor, direction: Tensor) -> Tensor:
+    """Multiply gradients with their direction, such as the embedding, and sum over the width."""
     return (slope * direction).sum(-1)
+
+
+def size_of_gradient(norm: str) -> Reduce:
+    """Return the reduction to the size of the gradient alone, by one of NORMS."""
+    return lambda slope, _: NORMS[norm](slope)
 
 
 def sides_of(model: LoadedModel, prefix: bool) -> tuple[str, ...]:
@@ -92,23 +106,27 @@ def average_gradients(
     settings: OutputSettings,
     sides: tuple[str, ...],
     path: InputPath,
-    reduce: Reduce,
-) -> Float[Tensor, "batch target column"]:
-    """Average reduced gradients over the points of a path; several points share a pass where the batch is small."""
+    reductions: Sequence[Reduction],
+) -> list[Float[Tensor, "batch target column"]]:
+    """Average gradients over the points of a path, once for each way to reduce them, which share all passes.
+
+    Several points share a pass where the batch is small.
+    """
     check_has_output(model)
     points = range(len(path.weights))
     at_a_time = max(1, gradient_positions_that_fit(model, batch.ids.shape[1]) // batch.ids.numel())
-    total: Tensor | None = None
+    totals: list[Tensor] = []
     for start in range(0, len(points), at_a_time):
         chosen = points[start : start + at_a_time]
-        scores = _gradients_at(model, batch, settings, sides, path, chosen, reduce)
-        scores = scores.unflatten(0, (len(chosen), len(batch)))
-        scores = path.prepared(scores)
-        weights = torch.tensor([path.weights[point] for point in chosen], device=scores.device, dtype=scores.dtype)
-        part = torch.einsum("p,pbtc->btc", weights, scores)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+        found = _gradients_at(model, batch, settings, sides, path, chosen, [one.reduce for one in reductions])
+        parts = []
+        for scores, reduction in zip(found, reductions, strict=True):
+            several = scores.unflatten(0, (len(chosen), len(batch)))
+            several = several if reduction.raw else path.prepared(several)
+            weights = torch.tensor([path.weights[point] for point in chosen], device=scores.device, dtype=scores.dtype)
+            parts.append(torch.einsum("p,pbtc->btc", weights, several))
+        totals = [total + part for total, part in zip(totals, parts, strict=True)] if totals else parts
+    return totals
 
 
 def _gradients_at(
@@ -118,9 +136,9 @@ def _gradients_at(
     sides: tuple[str, ...],
     path: InputPath,
     points: range,
-    reduce: Reduce,
-) -> Float[Tensor, "point_and_batch target column"]:
-    """Give the reduced gradients of every output by every input, at some points of a path."""
+    reduces: Sequence[Reduce],
+) -> list[Float[Tensor, "point_and_batch target column"]]:
+    """Return the gradients of every output by every input at some points of a path, reduced in each of some ways."""
     leaves: dict[str, Tensor] = {}
     directions: dict[str, Tensor] = {}
 
@@ -145,26 +163,27 @@ def _gradients_at(
                 note_odds(logits, several.outputs)
             numbers = output_numbers(logits, several.outputs, foils, settings)
             (slope,) = torch.autograd.grad(numbers.sum(), [leaves["source"]])
-        return reduce(slope, directions["source"])[:, None] * several.mask[:, None]
+        return [reduce(slope, directions["source"])[:, None] * several.mask[:, None] for reduce in reduces]
 
     with model.changed_embeddings(**spreads):
         cotangents = output_cotangents(model, several, settings, unchanged)
     widths = {"source": several.ids.shape[1]}
     if several.decoder_ids is not None:
         widths["prefix"] = several.decoder_ids.shape[1]
-    rows: list[Tensor] = []
+    rows: list[list[Tensor]] = [[] for _ in reduces]
     with torch.enable_grad(), model.changed_embeddings(**with_leaves):
         for outputs, states in _shortened_passes(model, several):
             positions, real = (tensor[:, outputs].T for tensor in (several.rows, several.row_mask))
             by = [leaves[side] for side in sides]
             for slopes in vector_jacobian_products(model, states, by, cotangents, positions, real):
-                columns = [
-                    F.pad(reduce(slope, directions[side]), (0, widths[side] - slope.shape[-2]))
-                    for side, slope in zip(sides, slopes, strict=True)
-                ]
-                columns[0] = columns[0] * several.mask
-                rows.append(torch.cat(columns, -1))  # (output, batch, column)
-    return torch.cat(rows).transpose(0, 1)
+                for reduce, rows_so_far in zip(reduces, rows, strict=True):
+                    columns = [
+                        F.pad(reduce(slope, directions[side]), (0, widths[side] - slope.shape[-2]))
+                        for side, slope in zip(sides, slopes, strict=True)
+                    ]
+                    columns[0] = columns[0] * several.mask
+                    rows_so_far.append(torch.cat(columns, -1))  # (output, batch, column)
+    return [torch.cat(one).transpose(0, 1) for one in rows]
 
 
 def _shortened_passes(model: LoadedModel, batch: Batch) -> Iterator[tuple[range, Tensor]]:
