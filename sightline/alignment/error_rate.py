@@ -89,6 +89,22 @@ def _score(counts: Int64[np.ndarray, "sentence 5"], seed: int, settings: Mapping
     )
 
 
+def silver_reference(forward: Alignment, reverse: Alignment) -> Alignment:
+    """Return a reference for scoring where there is no gold: an aligner's two directions, as (source, target) links.
+
+    Links of both directions are sure, links of either possible (Ding et al. 2019, section 5.1).
+
+    >>> silver_reference(Alignment([(0, 0), (1, 1)]), Alignment([(0, 0), (1, 2)]))
+    Alignment(0-0 1p1 1p2)
+    """
+    return Alignment(
+        forward.links & reverse.links,
+        forward.links | reverse.links,
+        forward.source_length,
+        forward.target_length,
+    )
+
+
 def score_files(
     hypothesis: FilePath,
     gold: FilePath,

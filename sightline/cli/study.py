@@ -23,7 +23,11 @@ def study(
         str | None, typer.Option("--model", help="norms: the encoder, a folder or a name on the hub.")
     ] = None,
     models: Annotated[
-        str | None, typer.Option("--models", help="norms: a folder of translation models, German to English.")
+        str | None,
+        typer.Option(
+            "--models",
+            help="A folder of translation models; norms: German to English; saliency: named as their recipes.",
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress.")] = False,

@@ -18,6 +18,7 @@ STUDIES = {
     "calibration": "sightline.studies.calibration.study",
     "learning": "sightline.studies.learning.study",
     "norms": "sightline.studies.norms.study",
+    "saliency": "sightline.studies.saliency.study",
     "sparsity": "sightline.studies.sparsity.study",
 }
 """The module of each study, which is loaded when it is asked for."""

@@ -1,0 +1,1 @@
+"""Word saliency as word alignment: the study of Ding et al. 2019."""
