@@ -170,10 +170,10 @@ def _build_encoder(config: ClassifierConfig) -> tuple[Any, int]:
             config.embedding_width,
             config.width,
             config.layers,
-            bidirectional=True,
+            bidirectional=config.bidirectional,
             dropout=config.dropout,
         )
-        return encoder, 2 * config.width
+        return encoder, (2 if config.bidirectional else 1) * config.width
     transformer = BertConfig(
         vocab_size=config.vocab_size,
         pad_token_id=config.pad_token_id,

@@ -43,6 +43,17 @@ class BagOfWords(nn.Module):
         probabilities = self.output(self.embedding(torch.tensor(source))).softmax(-1)
         return probabilities[:, torch.tensor(target)].T.numpy()
 
+    @torch.no_grad()
+    def log_odds(self, source: Words, target: Words) -> Float[np.ndarray, "target source"]:
+        """Return the probe as logits, log(beta / (1 - beta)), which do not round to the same number near 1."""
+        logits = self.output(self.embedding(torch.tensor(source)))  # (source, output)
+        rows = []
+        for word in target:
+            others = logits.clone()
+            others[:, word] = -torch.inf
+            rows.append(logits[:, word] - others.logsumexp(-1))
+        return torch.stack(rows).numpy()
+
 
 def proxy_loss(model: BagOfWords, sources: Sequence[Words], targets: Sequence[Words]) -> tuple[Float[Tensor, ""], int]:
     """Give the negative log-likelihood of all output words, and how many they are (eq. 14)."""

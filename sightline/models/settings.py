@@ -122,6 +122,8 @@ class ClassifierSettings:
     """Number of layers; the papers have one of LSTM, two of the Transformer."""
     width: int = 128
     """The width of states, in an LSTM for each direction."""
+    bidirectional: bool = True
+    """Whether an LSTM reads both ways; else its last state alone knows of all words (Snell et al. 2021, eq. 25)."""
     embedding_width: int = 300
     """The width of an LSTM's embeddings; a Transformer's have that of its states."""
     alignment: Literal["additive", "dot", "mlp", "uniform", "last"] = "additive"

@@ -11,7 +11,6 @@ import torch
 
 from sightline.data.toys import copying
 from sightline.errors import InputError
-from sightline.measures import agreement
 from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
 from sightline.studies.learning.exact import count_words, sample_pairs
@@ -19,7 +18,7 @@ from sightline.studies.learning.frames import choose_example, count_probe, cut_f
 from sightline.studies.learning.settings import QUICK
 from sightline.studies.learning.small_vocabulary import read_one_hot
 from sightline.studies.learning.study import STUDY
-from sightline.studies.learning.text import build_recipe, checkpoints, compare_runs
+from sightline.studies.learning.text import build_recipe, checkpoints
 from sightline.studies.learning.toy_claims import learned
 from sightline.studies.learning.toy_models import (
     CopySettings,
@@ -33,8 +32,8 @@ from sightline.studies.learning.toy_models import (
     measure_log_odds,
     train_copying,
 )
-from sightline.studies.learning.toy_steps import ToySettings, find_heads, tasks
-from sightline.studies.learning.traces import Trace, Traced, read_trace, read_traces, to_rows
+from sightline.studies.learning.toy_steps import ToySettings, build_toy_steps, find_heads, tasks
+from sightline.studies.learning.traces import Trace, read_trace, read_traces, to_rows
 from sightline.studies.learning.traces import _write as write_trace
 from sightline.studies.running import run_study
 from sightline.studies.study import Study
@@ -53,7 +52,16 @@ TOYS = ToySettings(
 )
 TINY = replace(
     QUICK,
-    classify=replace(QUICK.classify, width=8, embedding_width=8, steps=10, measured=4, train_sentences=300),
+    classify=replace(
+        QUICK.classify,
+        width=8,
+        embedding_width=8,
+        steps=10,
+        measured=4,
+        train_sentences=300,
+        second_runs=2,
+        long_steps={"generated": 12},
+    ),
     translate=replace(
         QUICK.translate,
         width=8,
@@ -135,21 +143,62 @@ def test_good_and_bad_heads(accuracies: tuple[float, float], kind: str | None) -
 
 
 def test_rejection_sampling_of_heads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heads are good, bad, and good at first only, in turn; no two runs have the same other weights."""
-    runs: list[tuple[int, int]] = []
+    """Heads are good, bad, and good at first only, in turn; all runs have the same other weights, and three orders."""
+    runs: list[tuple[int, int, int | None]] = []
 
-    def pretend(task: object, words: int, settings: CopySettings, seed: int, heads: list[int]) -> Curve:
+    def pretend(
+        task: object, words: int, settings: CopySettings, seed: int, heads: list[int], order: int | None = None
+    ) -> Curve:
         head = heads[0]
-        runs.append((head, seed))
+        runs.append((head, seed, order))
         right = head % 3 == 0 or (head % 3 == 2 and sum(run[0] == head for run in runs) == 1)
         return {"step": [0, 1], "accuracy": [0.0, 1.0 if right else 0.1]}
 
     monkeypatch.setattr("sightline.studies.learning.toy_steps.train_copying", pretend)
     work = SimpleNamespace(results={}, folder=Path(), keep=lambda name, compute: compute(), say=lambda text: None)
-    pool = find_heads(work, replace(TOYS, head_seeds=3, wanted_heads=2, candidates=20))
+    pool = find_heads(work, replace(TOYS, head_seeds=3, wanted_heads=2, candidates=20, head_weights=4))
     assert pool == {"good": [0, 3], "bad": [1, 4], "tried": [0, 1, 2, 3, 4]}
-    assert [head for head, _ in runs] == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4]
-    assert len({seed for _, seed in runs}) == len(runs)
+    assert [head for head, _, _ in runs] == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4]
+    assert {seed for _, seed, _ in runs} == {4}
+    assert [order for _, _, order in runs][:6] == [1000, 1001, 1002] * 2
+
+
+def test_heads_are_combined_among_the_same_weights_in_other_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[tuple[int, str, int]] = []
+
+    def pretend(
+        task: object, words: int, settings: CopySettings, seed: int, heads: list[int], merge: str, order: int
+    ) -> Curve:
+        runs.append((seed, merge, order))
+        return {"step": [0], "accuracy": [0.1]}
+
+    monkeypatch.setattr("sightline.studies.learning.toy_steps.train_copying", pretend)
+    pool = {"good": [3], "bad": [1, 2], "tried": [1, 2, 3]}
+    work = SimpleNamespace(
+        results={"toy head pool": pool}, folder=Path(), keep=lambda name, compute: compute(), say=lambda text: None
+    )
+    found = build_toy_steps(replace(TOYS, seeds=2, head_weights=4))[-1].run(work)
+    assert list(found) == [
+        f"{scenario}, {merge}" for merge in ("mean", "sum") for scenario in ("bad", "one good", "random")
+    ]
+    assert runs == [(4, merge, seed) for merge in ("mean", "sum") for _ in range(3) for seed in (0, 1)]
+
+
+def test_the_order_of_examples_has_a_seed_of_its_own() -> None:
+    settings = CopySettings(width=8, batch=4, steps=4, every=2, test_examples=8)
+    usual, same, other = (train_copying(copying(4, 6), 6, settings, 1, [1], order=order) for order in (None, 1, 2))
+    assert usual == same
+    assert usual["accuracy"][0] == other["accuracy"][0], "the weights are the same"
+    assert usual != other
+
+
+def test_the_keyword_is_looked_for_from_left_to_right() -> None:
+    model = build_finder(KEYWORD, seed=0)
+    texts = torch.tensor([[3, 4, 5, 6], [3, 4, 5, 9]])
+    states = model.encoder(texts)[0]
+    torch.testing.assert_close(states[0, :3], states[1, :3])
+    assert states.shape[-1] == KEYWORD.width
+    assert not torch.allclose(states[0, 3], states[1, 3])
 
 
 def test_heads_are_combined_from_the_pool() -> None:
@@ -203,7 +252,7 @@ def test_an_example_is_cut_out_of_the_rows_of_all() -> None:
     cut = cut_frames([trace], sides[1], 2, 7)
     assert cut["step"] == [5]
     np.testing.assert_allclose(cut["attention"], [scores[3:6, :7]])
-    np.testing.assert_allclose(cut["probe"], [2 * scores[3:6, :7]])
+    np.testing.assert_allclose(cut["probe"], [1 / (1 + np.exp(-2 * scores[3:6, :7]))], atol=6e-4)
 
 
 def test_the_checkpoints_are_the_papers() -> None:
@@ -221,6 +270,24 @@ def test_roles_differ_in_what_they_should() -> None:
     assert build_recipe("translate", "multi30k", QUICK.translate, "uniform", None)["model"]["attention"] == "uniform"
 
 
+def test_the_runs_of_claim_2_may_be_longer_and_further_second_runs_have_seeds_of_their_own() -> None:
+    settings = replace(QUICK.classify, steps=20, long_steps={"sst": 90}, second_runs=3)
+    recipes = {
+        role: build_recipe("classify", "sst", settings, role, None)
+        for role in ("first", "second", "second 2", "second 3", "uniform", "frozen")
+    }
+    assert {role: one["training"]["steps"] for role, one in recipes.items()} == {
+        "first": 90,
+        "second": 20,
+        "second 2": 20,
+        "second 3": 20,
+        "uniform": 90,
+        "frozen": 20,
+    }
+    assert len({one["seed"] for one in recipes.values()}) == 6
+    assert build_recipe("classify", "imdb", settings, "first", None)["training"]["steps"] == 20
+
+
 def test_traces_come_back(tmp_path: Path) -> None:
     scores = to_rows([np.array([[0.25, 0.75]]), np.array([[0.5, 0.2, 0.3]])])
     trace = Trace(50, {"attention": scores}, scores > 0, {"accuracy": 12.5})
@@ -236,42 +303,6 @@ def test_traces_come_back(tmp_path: Path) -> None:
         (tmp_path / "50.npz").write_bytes(damaged)
         with pytest.raises(InputError, match=r"50\.npz is damaged"):
             read_traces(tmp_path)
-
-
-def test_runs_are_compared_as_the_paper_does(tmp_path: Path) -> None:
-    """Maximised over checkpoints, from the first run's best; xi at the first step that agrees strictly more."""
-    rng = np.random.default_rng(0)
-    mask = np.ones((30, 40), dtype=bool)
-    drawn = {
-        role: [rng.random((30, 40)).astype(np.float32) for _ in range(3)]
-        for role in ("first", "second", "uniform", "proxy", "frozen", "probe")
-    }
-    # The second run's attention becomes the first's: in 20 of 30 rows at step 10, in all of them at the end. The probe
-    # of uniform attention gets no further than 10 rows, which the second run has passed by step 10.
-    drawn["second"][1][:20] = drawn["first"][1][:20]
-    drawn["second"][2] = drawn["first"][1]
-    drawn["uniform"][2][:10] = drawn["first"][1][:10]
-    runs = {}
-    for role in ("first", "second", "uniform", "proxy", "frozen"):
-        name = "lexical_probe" if role in ("uniform", "proxy") else "attention"
-        for number, step in enumerate((0, 10, 50)):
-            scores = {name: drawn[role][number], "lexical_probe": drawn["probe"][number]}
-            if name == "lexical_probe":
-                scores = {name: drawn[role][number]}
-            write_trace(tmp_path / role / f"{step}.npz", Trace(step, scores, mask, {"accuracy": 50.0 + number}))
-        best = {"attention": drawn["first"][1], "word_saliency": drawn["first"][2], "lexical_probe": drawn["probe"][0]}
-        write_trace(tmp_path / role / "best.npz", Trace(10, best, mask, {"accuracy": 51.0}))
-        runs[role] = Traced(tmp_path / role)
-    figures = compare_runs(runs)
-    curve = [100 * np.mean(agreement(drawn["first"][1], v)) for v in drawn["uniform"]]
-    assert figures["agreement"]["columns"]["α, β uf"] == pytest.approx(max(curve))
-    assert figures["agreement"]["steps"]["α, β uf"] == (0, 10, 50)[int(np.argmax(curve))]
-    assert figures["agreement"]["own curve"]["value"][-1] == 100
-    value, reached = figures["agreement"]["xi accuracy"]["α, β uf"]
-    assert (value, reached) == (51.0, True)
-    assert figures["agreement"]["own curve"]["value"][0] < max(curve) < figures["agreement"]["own curve"]["value"][1]
-    assert figures["agreement"]["columns"]["α, α fr"] < 30
-    assert figures["alpha step"] == 10
 
 
 # The whole
@@ -295,6 +326,13 @@ def test_the_whole_study_on_generated_text(tmp_path: Path, monkeypatch: pytest.M
     assert verdicts["1-agreement"] != "not measured"
     table = next(table for table in result.document["tables"] if table["where"] == "table 6")
     assert table["ours"]["generated (translate)"]["ξ*"] is not None
+    sizes = next(table for table in result.document["tables"] if table["where"] == "table 9")["ours"]
+    assert sizes["generated (classify)"]["validation texts"] == 4
+    assert sizes["generated (translate)"]["training texts"] <= 300
+    traces = tmp_path / "out" / "steps" / "classify-generated" / "traces"
+    assert sorted(path.name for path in traces.iterdir()) == [
+        *("first", "frozen", "proxy", "second", "second 2", "uniform")
+    ]
     page = (tmp_path / "out" / "study.html").read_text()
     assert "Attention as it forms" in page
     assert "<script" not in page

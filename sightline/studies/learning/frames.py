@@ -39,10 +39,16 @@ def cut_frames(
     """Give attention and probe of one example at every step; the traces have a row for each output of all examples."""
     start = sum(len(target) for target in targets[:number])
     rows = slice(start, start + len(targets[number]))
-    return {"step": [trace.step for trace in traces]} | {
-        name: [rounded(trace.scores[method][rows, :columns]) for trace in traces]
-        for name, method in (("attention", "attention"), ("probe", "lexical_probe"))
+    return {
+        "step": [trace.step for trace in traces],
+        "attention": [rounded(trace.scores["attention"][rows, :columns]) for trace in traces],
+        "probe": [rounded(_probabilities(trace.scores["lexical_probe"][rows, :columns])) for trace in traces],
     }
+
+
+def _probabilities(logits: Float[np.ndarray, "target source"]) -> Float[np.ndarray, "target source"]:
+    """Return what logits are the logits of."""
+    return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
 
 
 def rounded(table: Float[np.ndarray, "target source"]) -> list[list[float]]:

@@ -46,7 +46,7 @@ def _learning_curves(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "kind": "lines",
         "title": f"How attention learns: {name}",
-        "note": f"Agreement in percent on the validation set; by chance {figures['random']:.1f}.",
+        "note": f"Agreement in percent on the validation set; by chance {figures['chance']['α, β uf']:.1f}.",
         "x": {"label": "step"},
         "y": {"label": "percent"},
         "series": series,

@@ -184,3 +184,25 @@ TABLE_10: dict[str, dict[str, Figure]] = {
         ("Yelp", 8, 18),
     )
 }
+TABLE_9: dict[str, dict[str, Figure]] = {
+    name: {
+        "training texts": texts,
+        "median length, training": length,
+        "validation texts": held_out,
+        "median length, validation": held_out_length,
+        "vocabulary": vocabulary,
+    }
+    for name, length, texts, held_out_length, held_out, vocabulary in (
+        ("IMDB", 181, 25_000, 178, 4000, 60_338),
+        ("AG News", 40, 60_000, 40, 3800, 31_065),
+        ("20 NG", 183, 1197, 207, 796, 31_065),
+        ("SST", 16, 5130, 17, 1421, 11_022),
+        ("Amzn", 71, 32_514, 72, 4000, 37_110),
+        ("Yelp", 74, 88_821, 74, 4000, 41_368),
+        ("IWSLT14", "23 / 24", 160_240, "22 / 23", 7284, 8000),
+        ("Multi30k", "14 / 14", 29_000, "15 / 14", 1014, 8000),
+        ("News En-Nl", "30 / 34", 52_070, "30 / 34", 5786, 8000),
+        ("News En-Pt", "31 / 35", 48_538, "31 / 35", 5394, 8000),
+        ("News It-Pt", "36 / 35", 21_572, "36 / 36", 2397, 8000),
+    )
+}

@@ -74,6 +74,8 @@ STANDARD = LearningSettings(
         dropout=0.0,
         max_words=80,
         measured=300,
+        long_steps=dict.fromkeys(("imdb", "agnews", "20news-sports", "sst", "yelp"), 4000),
+        second_runs=3,
     ),
     translate=TextSettings(
         sets=("multi30k", "hansard-en-fr"),
@@ -89,6 +91,7 @@ STANDARD = LearningSettings(
         measured=200,
         train_sentences=100_000,
         bleu_sentences=200,
+        long_steps={"multi30k": 20_000},
     ),
     toys=ToySettings(
         length=40,
@@ -103,7 +106,9 @@ STANDARD = LearningSettings(
     ),
 )
 PAPER = LearningSettings(
-    classify=replace(STANDARD.classify, vocabulary=65_000, steps=4000, max_words=1000, measured=4000),
+    classify=replace(
+        STANDARD.classify, vocabulary=65_000, steps=4000, max_words=1000, measured=4000, long_steps={}, second_runs=5
+    ),
     translate=replace(
         STANDARD.translate,
         vocabulary=8000,
@@ -115,6 +120,7 @@ PAPER = LearningSettings(
         measured=1014,
         train_sentences=None,
         bleu_sentences=1014,
+        long_steps={},
     ),
-    toys=replace(STANDARD.toys, wanted_heads=8, candidates=200, merges=("sum", "mean")),
+    toys=replace(STANDARD.toys, wanted_heads=8, candidates=200),
 )

@@ -3,31 +3,32 @@
 For each data set these runs are trained, their attention and probes recorded at the paper's checkpoints (A.8):
 
     first     the standard model; alpha and Delta are its attention and its saliency where it is best
-    second    the same from another seed: alpha(tau), beta(tau), and the performance p(tau) that xi is read from
+    second    the same from other seeds: alpha(tau), beta(tau), and the performance p(tau) that xi is read from
     uniform   with attention frozen uniform: beta^uf(tau)
     proxy     the bag of words: beta^px(tau)
     frozen    (classification) only the attention learns: alpha^fr(tau) (A.6)
     linear    (translation) with a linear output: the optimal attention beside beta (A.1)
 
-Where the paper maximises over checkpoints (beta, beta^uf, beta^px, alpha^fr) the step is kept with the figure.
+`comparing` has what is compared. Probes are logits, as in the released code: probabilities round to 1, and tie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from transformers import AutoTokenizer
 
 from sightline.data.corpora import TextPair
-from sightline.measures import agreement, contextualize, kendall_tau, random_agreement, summarize
-from sightline.models.proxy import BagOfWords, ProxySettings, train_proxy
+from sightline.models.proxy import BagOfWords, ProxySettings, proxy_loss, train_proxy
+from sightline.studies.learning.comparing import SECOND, compare_runs
 from sightline.studies.learning.frames import Sides, choose_example, count_probe, cut_frames, rounded
-from sightline.studies.learning.traces import Trace, Traced, Tracer, measure_proxy
+from sightline.studies.learning.traces import Traced, Tracer, measure_proxy
 from sightline.studies.study import Step, Work
 from sightline.training.batches import EncodedPairs, Ragged, encode_pairs
 from sightline.training.classification import encode_labelled, label_names
@@ -37,6 +38,10 @@ from sightline.training.recipe import Recipe, read_recipe
 
 Task = Literal["classify", "translate"]
 SEEDS = {"first": 1, "second": 2, "uniform": 3, "frozen": 4, "linear": 5}
+FURTHER_SEEDS = 10
+"""Further second runs, "second 2" and so on, have the seeds after this one."""
+LONG = ("first", "uniform")
+"""The runs that A(alpha, beta^uf) is measured on, which may be longer than the others (claim 2)."""
 TRANSLATIONS: dict[str, dict[str, Any]] = {
     "multi30k": {
         "train": {"source": "multi30k/train.en.gz", "target": "multi30k/train.de.gz"},
@@ -54,7 +59,6 @@ TRANSLATIONS: dict[str, dict[str, Any]] = {
         "dev": {"generated": {"stems": 300, "clauses": 1}},
     },
 }
-METRICS: dict[str, Callable[..., Any]] = {"agreement": agreement, "tau": kendall_tau}
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,14 @@ class TextSettings:
     """Examples of the validation set, and as many of the training set, on which everything is measured."""
     train_sentences: int | None = None
     bleu_sentences: int = 0
+    long_steps: Mapping[str, int] = field(default_factory=dict)
+    """By set, the steps of the runs that are longer than the others."""
+    second_runs: int = 1
+    """Runs that xi is the mean of."""
+
+    def steps_of(self, name: str, role: str) -> int:
+        """Return the number of steps of a run."""
+        return self.long_steps.get(name, self.steps) if role in LONG else self.steps
 
 
 def checkpoints(task: Task, steps: int) -> list[int]:
@@ -97,11 +109,12 @@ def build_text_steps(task: Task, settings: TextSettings, data: Path | None) -> l
 def build_recipe(task: Task, name: str, settings: TextSettings, role: str, data: Path | None) -> dict[str, Any]:
     """Give the recipe of a run; all that a role changes is the seed and the form of the model."""
     place = "" if data is None or name == "generated" else f"{data.resolve()}/"
+    steps = settings.steps_of(name, role)
     recipe: dict[str, Any] = {
-        "seed": SEEDS[role],
+        "seed": SEEDS[role] if role in SEEDS else FURTHER_SEEDS + int(role.removeprefix(SECOND)),
         "tokenizer": {"vocabulary": settings.vocabulary},
         "training": {
-            "steps": settings.steps,
+            "steps": steps,
             "batch_texts": settings.batch,
             "batch_tokens": 1_000_000,
             "learning_rate": settings.learning_rate,
@@ -112,7 +125,7 @@ def build_recipe(task: Task, name: str, settings: TextSettings, role: str, data:
             "clip": None,
             "precision": "float32",
             "log_every": 100,
-            "checkpoint_every": settings.steps,
+            "checkpoint_every": steps,
             "average": 1,
         },
         "evaluation": {"beam": 1},
@@ -161,7 +174,8 @@ def _limit(sentences: int | None) -> dict[str, int]:
 
 def _measure_set(work: Work, task: Task, name: str, settings: TextSettings, data: Path | None) -> dict[str, Any]:
     """Train the runs of a set, and compare them on its validation and its training examples."""
-    roles = ["first", "second", "uniform", "frozen" if task == "classify" else "linear"]
+    further = [f"{SECOND} {number}" for number in range(2, settings.second_runs + 1)]
+    roles = ["first", SECOND, *further, "uniform", "frozen" if task == "classify" else "linear"]
     recipe = read_recipe(build_recipe(task, name, settings, "first", data))
     corpora = read_corpora(recipe.data, recipe.folder, recipe.seed)
     examples = {
@@ -175,10 +189,17 @@ def _measure_set(work: Work, task: Task, name: str, settings: TextSettings, data
     return work.keep(
         "figures",
         lambda: (
-            {part: compare_runs(_runs(work.folder, part, roles)) for part in examples}
+            {part: _compare(_runs(work.folder, part, roles)) for part in examples}
             | {"frames": _show_example(work.folder, task, recipe, corpora, examples)}
+            | {"statistics": _count(*_encode(work.folder, task, recipe, corpora, examples))}
         ),
     )
+
+
+def _compare(runs: Mapping[str, Traced]) -> dict[str, Any]:
+    """Compare the runs of a set; where BLEU is measured, also with the first run chosen by it (tables 4, 6 and 8)."""
+    figures = compare_runs(runs)
+    return figures | ({"by bleu": compare_runs(runs, "bleu")} if "bleu" in figures["performance"] else {})
 
 
 def _runs(folder: Path, part: str, roles: Iterable[str]) -> dict[str, Traced]:
@@ -198,14 +219,14 @@ def _train(
     """Train one run and record it on all examples."""
     methods, at_best = {
         "first": (("attention",), ("word_saliency",)),
-        "second": (("attention", "lexical_probe"), ()),
+        SECOND: (("attention", "lexical_probe"), ()),
         "uniform": (("lexical_probe",), ()),
         "frozen": (("attention",), ()),
         "linear": ((), ("lexical_probe", "best_attention")),
-    }[role]
+    }.get(role, (("attention",), ()))
     # The optimal attention costs as much as a whole run: once, at the end.
-    steps = [settings.steps] if role == "linear" else checkpoints(task, settings.steps)
-    bleu_sentences = settings.bleu_sentences if role == "second" else 0
+    steps = [settings.steps] if role == "linear" else checkpoints(task, settings.steps_of(name, role))
+    bleu_sentences = settings.bleu_sentences if role == "first" or role.startswith(SECOND) else 0
     tracers = [
         Tracer(work.folder / "traces" / role / part, pairs, steps, methods, at_best, bleu_sentences)
         for part, pairs in examples.items()
@@ -234,8 +255,11 @@ def _train_proxy(
 
     def record(step: int, model: BagOfWords) -> None:
         if step in steps:
+            with torch.no_grad():
+                loss, outputs = proxy_loss(model, *sides["validation"])
             for part in examples:
-                measure_proxy(work.folder / "traces" / "proxy" / part, step, model, *sides[part])
+                folder = work.folder / "traces" / "proxy" / part
+                measure_proxy(folder, step, model, *sides[part], loss=float(loss / outputs))
 
     outputs = len(labels) or len(tokenizer)
     form = ProxySettings(settings.width, settings.batch, settings.steps, settings.learning_rate)
@@ -266,76 +290,27 @@ def _ids(
     return _lists(encoded.source), _lists(encoded.target)
 
 
+def _count(tokenizer: Any, labels: Sequence[str], sides: Mapping[str, Sides]) -> dict[str, Any]:
+    """Count what table 9 has of a set; lengths are without the end token, and of both sides where there are two."""
+
+    def median(part: str) -> float | str:
+        source, target = (float(np.median([len(one) - 1 for one in side])) for side in sides[part])
+        return source if labels else f"{source:g} / {target:g}"
+
+    return {
+        "training texts": len(sides["train"][0]),
+        "median length, training": median("train"),
+        "validation texts": len(sides["validation"][0]),
+        "median length, validation": median("validation"),
+        "vocabulary": len(tokenizer),
+    }
+
+
 def _lists(ragged: Ragged) -> list[list[int]]:
     return [row.tolist() for row in np.split(ragged.values, ragged.starts[1:-1])]
 
 
-# Comparing
-
-
-def compare_runs(runs: Mapping[str, Traced]) -> dict[str, Any]:
-    """Give all agreements of a set, by either metric, with the steps that were chosen, and xi.
-
-    A(alpha, .), A(beta^uf, beta^px), A(Delta, beta^uf) as in the paper's table 2.
-    """
-    first, second = runs["first"].best, runs["second"]
-    figures: dict[str, Any] = {"alpha step": first.step, "performance": {}, "random": _random(first, second)}
-    for name, measure in METRICS.items():
-        own = [_mean(measure, first, "attention", trace, "attention") for trace in second.traces]
-        pairs = _compared(measure, runs, first)
-        figures[name] = {
-            "columns": {column: max(curve) for column, (_, curve) in pairs.items()},
-            "steps": {column: steps[int(np.argmax(curve))] for column, (steps, curve) in pairs.items()},
-            "curves": {column: {"step": steps, "value": curve} for column, (steps, curve) in pairs.items()},
-            "own curve": {"step": second.steps, "value": own},
-        }
-        for kind in second.traces[0].performance:
-            performances = second.performance(kind)
-            figures["performance"][kind] = performances
-            reached = {column: contextualize(max(curve), own, performances) for column, (_, curve) in pairs.items()}
-            figures[name][f"xi {kind}"] = {column: list(value) for column, value in reached.items()}
-            figures[name][f"xi {kind}"]["final"] = [performances[-1], True]
-    if "linear" in runs:
-        linear = runs["linear"].best
-        figures["optimal"] = {
-            name: _mean(measure, linear, "best_attention", linear, "lexical_probe") for name, measure in METRICS.items()
-        } | {"accuracy": linear.performance["accuracy"]}
-    return figures
-
-
-Curves = dict[str, tuple[list[int], list[float]]]
-
-
-def _compared(measure: Callable[..., Any], runs: Mapping[str, Traced], first: Trace) -> Curves:
-    """Give each column's curve over the checkpoints that it is maximised over."""
-    second, uniform, proxy = runs["second"], runs["uniform"], runs["proxy"]
-
-    def over(run: Traced, fixed: Trace, u: str, v: str) -> tuple[list[int], list[float]]:
-        return run.steps, [_mean(measure, fixed, u, trace, v) for trace in run.traces]
-
-    curves = {
-        "α, β": over(second, first, "attention", "lexical_probe"),
-        "α, β uf": over(uniform, first, "attention", "lexical_probe"),
-        "Δ, β uf": over(uniform, first, "word_saliency", "lexical_probe"),
-    }
-    chosen = uniform.traces[int(np.argmax(curves["α, β uf"][1]))]
-    curves["β uf, β px"] = over(proxy, chosen, "lexical_probe", "lexical_probe")
-    if "frozen" in runs:
-        curves["α, α fr"] = over(runs["frozen"], first, "attention", "attention")
-    return curves
-
-
-def _mean(measure: Callable[..., Any], u: Trace, u_name: str, v: Trace, v_name: str) -> float:
-    """Average a measure over all rows, in percent; rows where it is undefined are left out."""
-    assert (u.mask == v.mask).all(), "all runs of a set read the same ids"
-    mean = summarize(measure(u.scores[u_name], v.scores[v_name], mask=u.mask)).mean
-    return 100 * mean if np.isfinite(mean) else 0.0
-
-
-def _random(first: Trace, second: Traced) -> float:
-    """Measure the random baseline of the agreement."""
-    values = random_agreement(first.scores["attention"], second.best.scores["lexical_probe"], seed=0, mask=first.mask)
-    return 100 * float(np.mean(values))
+# Showing
 
 
 def _show_example(

@@ -10,6 +10,8 @@ from sightline.studies.learning.toy_models import LEARNED, Curve, has_learned
 from sightline.studies.learning.toy_steps import SCENARIOS
 from sightline.studies.study import Finding, Results
 
+MERGE = "mean"
+"""How heads become one in the claim, as in the released code."""
 KEYWORD_CURVES = ("keyword", "one behind", "mean", "last")
 
 
@@ -53,7 +55,7 @@ def judge_reordering(results: Results) -> Finding | None:
 def judge_heads(results: Results) -> Finding | None:
     """Claim 4: bad heads fail, one good among them learns, random ones nearly always learn."""
     found = results.get("toy heads") or {}
-    by_scenario = {scenario: found.get(f"{scenario}, sum") for scenario in SCENARIOS}
+    by_scenario = {scenario: found.get(f"{scenario}, {MERGE}") for scenario in SCENARIOS}
     if not all(by_scenario.values()):
         return None
     bad, one_good, random = ([has_learned(curve) for curve in by_scenario[name] or ()] for name in SCENARIOS)

@@ -69,15 +69,17 @@ def train_copying(
     seed: int,
     heads: Sequence[int] = (),
     merge: Literal["sum", "mean"] = "sum",
+    order: int | None = None,
 ) -> Curve:
-    """Train a model on a task; give its accuracy on fresh examples by step.
+    """Train a model on a task; return its accuracy on fresh examples by step.
 
-    `heads` are the seeds of the heads' initialisations; without them there is one, drawn like all other weights.
-    A run that copies all but perfectly ends there, and its accuracy stays.
+    `seed` draws the weights and, unless `order` says otherwise, the examples. `heads` are the seeds of the heads'
+    initialisations; without them there is one, drawn like all other weights. A run that copies all but perfectly ends
+    there, and its accuracy stays.
     """
     model = build_copier(words, settings.width, seed, heads, merge)
     optimizer = torch.optim.Adam(model.parameters(), settings.learning_rate)
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([seed if order is None else order, 1])
     test = _as_inputs(*task(np.random.default_rng(TEST_SEED), settings.test_examples))
     curve: Curve = {"step": [0], "accuracy": [measure_accuracy(model, test)]}
     for step in range(1, settings.steps + 1):
@@ -201,9 +203,17 @@ def train_keyword(settings: KeywordSettings, seed: int) -> Curve:
 
 
 def build_finder(settings: KeywordSettings, seed: int) -> ClassifierForSequenceClassification:
-    """Build the classifier of the keyword task, with attention frozen uniform."""
+    """Build the classifier of the keyword task, with attention frozen uniform.
+
+    Its encoder reads one way: only then does the last position know of all words, as eq. 25 has it.
+    """
     form = ClassifierSettings(
-        width=settings.width, embedding_width=settings.width, alignment="uniform", dropout=0.0, layers=1
+        width=settings.width,
+        embedding_width=settings.width,
+        bidirectional=False,
+        alignment="uniform",
+        dropout=0.0,
+        layers=1,
     )
     torch.manual_seed(seed)
     config = ClassifierConfig(**asdict(form), vocab_size=settings.words + SPECIALS, pad_token_id=PAD, num_labels=2)

@@ -26,6 +26,8 @@ from sightline.studies.study import Step, Work
 
 SCENARIOS = ("bad", "one good", "random")
 ORDER_SEED = 7
+JUDGING_ORDER = 1000
+"""The orders of data by which heads are judged begin here: others than those of the runs that they are combined in."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,10 @@ class ToySettings:
     """The good and the bad initialisations that the pool should have."""
     candidates: int
     """The initialisations that are tried for it, at most."""
-    merges: tuple[Literal["sum", "mean"], ...] = ("sum",)
-    """The ways in which heads become one: the paper sums them (eq. 21), its released code averages."""
+    merges: tuple[Literal["sum", "mean"], ...] = ("mean", "sum")
+    """The ways in which heads become one: the released code averages them, the paper sums them (eq. 21)."""
+    head_weights: int = 0
+    """The seed of all other weights, which every run with heads shares, as in the released code."""
 
 
 def build_toy_steps(settings: ToySettings) -> list[Step]:
@@ -101,10 +105,9 @@ def find_heads(work: Work, settings: ToySettings) -> dict[str, list[int]]:
             break
         curves: list[Curve] = []
         for seed in range(settings.head_seeds):
-            # Other weights than those of the experiments below, which the heads must not be chosen on, and of other
-            # heads: there are some with which hardly any head learns, and no head would be good.
-            others = 1000 + settings.head_seeds * head + seed
-            train = lambda head=head, others=others: train_copying(task, words, settings.copy, others, [head])  # noqa: E731
+            train = lambda head=head, seed=seed: train_copying(  # noqa: E731
+                task, words, settings.copy, settings.head_weights, [head], order=JUDGING_ORDER + seed
+            )
             curves.append(work.keep(f"head {head} seed {seed}", train))
             kind = judge_head(curves)
             if kind is None or len(pool[kind]) >= settings.wanted_heads:
@@ -128,7 +131,7 @@ def _combine(work: Work, settings: ToySettings) -> dict[str, list[Curve]]:
                 if heads is None:
                     continue
                 train = lambda seed=seed, heads=heads, merge=merge: train_copying(  # noqa: E731
-                    task, words, settings.copy, seed, heads, merge
+                    task, words, settings.copy, settings.head_weights, heads, merge, order=seed
                 )
                 curve = work.keep(f"{merge} {scenario} seed {seed}", train)
                 found.setdefault(f"{scenario}, {merge}", []).append(curve)

@@ -1,7 +1,8 @@
 """A run's attention and probes at chosen steps of its training, on fixed examples, kept as files.
 
 `train(..., callbacks=[Tracer(...)])` writes FOLDER/STEP.npz: the scores of each method, a row per output word, and how
-good the model is then. What other methods say is added where a model is the best so far (FOLDER/best.npz).
+good the model is then. What other methods say is added where a model is the best so far by its accuracy
+(FOLDER/best.npz) or by another performance (FOLDER/best-bleu.npz).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from sightline.verbs.explaining import explain, map_examples
 from sightline.verbs.translating import translate
 
 BEST = "best"
+METHOD_SETTINGS: dict[str, dict[str, Any]] = {"lexical_probe": {"of": "logit"}}
+"""A probe's logit orders positions as its probability does, but does not round to 1."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,17 @@ class Tracer:
         mask = real_positions(model, self.pairs)
         earlier = [trace for trace in read_traces(self.folder) if trace.step < step]
         _write(self.folder / f"{step}.npz", Trace(step, scores, mask, performance))
-        if all(performance["accuracy"] > trace.performance["accuracy"] for trace in earlier):
+        best = [kind for kind, value in performance.items() if all(value > one.performance[kind] for one in earlier)]
+        if best:
             scores = scores | {name: self._explain(model, name) for name in self.at_best}
-            _write(self.folder / f"{BEST}.npz", Trace(step, scores, mask, performance))
+        for kind in best:
+            _write(_best_file(self.folder, kind), Trace(step, scores, mask, performance))
 
     def _explain(self, model: LoadedModel, method: str) -> Float[np.ndarray, "row source"]:
         sources, targets = (list(side) for side in zip(*self.pairs, strict=True))
-        return to_rows([one.flat().scores for one in explain(model, sources, targets, method=method, progress=False)])
+        settings = METHOD_SETTINGS.get(method, {})
+        found = explain(model, sources, targets, method=method, progress=False, **settings)
+        return to_rows([one.flat().scores for one in found])
 
 
 @torch.no_grad()
@@ -116,12 +123,21 @@ def to_rows(matrices: Sequence[Float[np.ndarray, "_ _"]]) -> Float[np.ndarray, "
 
 
 def measure_proxy(
-    folder: Path, step: int, model: BagOfWords, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    folder: Path,
+    step: int,
+    model: BagOfWords,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    loss: float,
 ) -> None:
-    """Record the probe of a bag of words, as a tracer records a model's."""
-    probes = [model.probe(source, target) for source, target in zip(sources, targets, strict=True)]
+    """Record the probe of a bag of words, as a tracer records a model's, with its validation loss."""
+    probes = [model.log_odds(source, target) for source, target in zip(sources, targets, strict=True)]
     mask = to_rows([np.ones_like(probe) for probe in probes]).astype(bool)
-    _write(folder / f"{step}.npz", Trace(step, {"lexical_probe": to_rows(probes)}, mask, {}))
+    _write(folder / f"{step}.npz", Trace(step, {"lexical_probe": to_rows(probes)}, mask, {"loss": loss}))
+
+
+def _best_file(folder: Path, performance: str) -> Path:
+    return folder / (f"{BEST}.npz" if performance == "accuracy" else f"{BEST}-{performance}.npz")
 
 
 def _write(path: Path, trace: Trace) -> None:
@@ -177,9 +193,9 @@ class Traced:
     def traces(self) -> list[Trace]:
         return read_traces(self.folder)
 
-    @cached_property
-    def best(self) -> Trace:
-        return read_trace(self.folder / f"{BEST}.npz")
+    def best_by(self, performance: str) -> Trace:
+        """Return the step at which a performance was best, with all that was recorded there."""
+        return read_trace(_best_file(self.folder, performance))
 
     @property
     def steps(self) -> list[int]:
