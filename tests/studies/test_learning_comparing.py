@@ -368,7 +368,7 @@ def toys() -> dict[str, Any]:
     }
     return {
         "toy permutations": curves(0.99, 0.6),
-        "toy control": curves(0.99, 0.98),
+        "toy control": [{"step": [0, 10, 20], "accuracy": [0.0, 0.96, value]} for value in (0.99, 0.98)],
         "toy mixture": curves(0.3, 0.97),
         "toy reordering": curves(0.2, 0.3),
         "toy keyword": [odds],
