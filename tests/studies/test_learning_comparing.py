@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
+from studies.changing import changed
 
 from sightline.measures import random_agreement
 from sightline.models.proxy import BagOfWords
@@ -324,15 +324,6 @@ def verdicts(results: dict[str, Any], *ids: str) -> dict[str, bool | None]:
 ON_TEXT = ("1-agreement", "2-rise-and-fall", "10-frozen", "11-optimal")
 
 
-def changed(*path: Any, value: Any) -> dict[str, Any]:
-    results = deepcopy(made_up())
-    place = results
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return results
-
-
 @pytest.mark.parametrize(
     ("path", "value", "failing"),
     [
@@ -349,7 +340,7 @@ def changed(*path: Any, value: Any) -> dict[str, Any]:
 )
 def test_each_claim_on_text_can_fail(path: tuple[Any, ...], value: Any, failing: str) -> None:
     assert set(verdicts(made_up(), *ON_TEXT).values()) == {True}
-    found = verdicts(changed(*path, value=value), *ON_TEXT)
+    found = verdicts(changed(made_up(), path, value), *ON_TEXT)
     assert {name for name, holds in found.items() if not holds} == {failing}
 
 
@@ -405,12 +396,7 @@ ON_TOYS = ("3-permutations", "4-heads", "7-mixture", "8-reordering", "9-keyword"
 )
 def test_each_claim_on_toys_can_fail(path: tuple[Any, ...], value: Any, failing: set[str]) -> None:
     assert set(verdicts(toys(), *ON_TOYS).values()) == {True}
-    results = toys()
-    place = results
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    found = verdicts(results, *ON_TOYS)
+    found = verdicts(changed(toys(), path, value), *ON_TOYS)
     assert {name for name, holds in found.items() if not holds} == failing
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Iterator
-from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import torch
 import zoo
 from methods.literal import embedding_gradients
+from studies.changing import changed
 
 import sightline
 from sightline.alignment.error_rate import silver_reference
@@ -406,15 +406,6 @@ def test_claims_hold_on_the_papers_own_figures() -> None:
     assert set(verdicts(made_up()).values()) == {True}
 
 
-def with_value(*path: Any, value: Any) -> dict[str, Any]:
-    results = deepcopy(made_up())
-    place = results
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return results
-
-
 @pytest.mark.parametrize(
     ("path", "value", "failing"),
     [
@@ -438,7 +429,7 @@ def with_value(*path: Any, value: Any) -> dict[str, Any]:
     ],
 )
 def test_each_claim_can_fail(path: tuple[Any, ...], value: Any, failing: set[str]) -> None:
-    found = verdicts(with_value(*path, value=value))
+    found = verdicts(changed(made_up(), path, value))
     assert {name for name, holds in found.items() if holds is False} == failing
 
 
