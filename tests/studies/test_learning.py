@@ -185,7 +185,7 @@ def test_heads_are_combined_among_the_same_weights_in_other_orders(monkeypatch: 
 
 
 def test_the_order_of_examples_has_a_seed_of_its_own() -> None:
-    settings = CopySettings(width=8, batch=4, steps=4, every=2, test_examples=8)
+    settings = CopySettings(width=8, batch=4, steps=30, every=10, learning_rate=0.03, test_examples=64)
     usual, same, other = (train_copying(copying(4, 6), 6, settings, 1, [1], order=order) for order in (None, 1, 2))
     assert usual == same
     assert usual["accuracy"][0] == other["accuracy"][0], "the weights are the same"

@@ -19,7 +19,7 @@ from sightline.studies.learning.study import STUDY
 from sightline.studies.learning.traces import Trace, Traced, measure_proxy, read_traces
 from sightline.studies.learning.traces import _write as write_trace
 
-ROWS, POSITIONS = 60, 40
+ROWS, POSITIONS = 150, 40
 STEPS = (0, 10, 50)
 MASK = np.ones((ROWS, POSITIONS), dtype=bool)
 Scores = dict[str, dict[int, dict[str, np.ndarray]]]

@@ -545,7 +545,9 @@ def test_given_models_are_found_by_the_names_of_their_recipes(tmp_path: Path) ->
     assert find_model(settings, "conv", direction) == tmp_path / "generated-source-target-conv"
     assert find_model(settings, "transformer", direction) is None
     assert find_model(QUICK, "conv", direction) is None
-    work: Any = SimpleNamespace(results={}, folder=tmp_path / "unused", keep=None, say=None)
+    work: Any = SimpleNamespace(
+        results={}, folder=tmp_path / "unused", keep=lambda name, compute: compute(), say=lambda text: None
+    )
     model, about = load_model(work, settings, None, "conv", direction)
     assert about["given"]
     assert about["minutes"] is None
