@@ -490,15 +490,15 @@ def test_rows_beyond_the_papers() -> None:
 
 
 def test_plots_show_the_figures() -> None:
-    one, two, three, bars, entropies, rates = STUDY.plots(made_up())
+    one, two, three, forced, joined, free, entropies, rates = STUDY.plots(made_up())
     assert [table["title"] for table in one["tables"]] == [ATTENTION, OURS_GRAD, OURS_SMOOTH]
     assert [table["title"] for table in two["tables"]] == [LI_SMOOTH, OURS_SMOOTH]
     assert [table["title"] for table in three["tables"]] == ["sigma 0", "sigma 0.05", "sigma 0.15", "sigma 0.3"]
     assert one["tables"][0]["framed"] == [[0, 1]]
-    by_name = {series["name"]: series["y"] for series in bars["series"]}
-    assert by_name["FConv, forced"][0] == pytest.approx((23.8 + 27.4) / 2)
-    assert by_name["LSTM, free"][5] == pytest.approx((26.0 + 19.1) / 2)
-    assert by_name["Transformer, joined"] == [33.8, 32.9, 39.9, 15.6, 74.5, 15.3]
+    first, second, third = ({series["name"]: series["y"] for series in one["series"]} for one in (forced, joined, free))
+    assert first["FConv"][0] == pytest.approx((23.8 + 27.4) / 2)
+    assert second["Transformer"] == [33.8, 32.9, 39.9, 15.6, 74.5, 15.3]
+    assert third["LSTM"][5] == pytest.approx((26.0 + 19.1) / 2)
     (lstm,) = (series for series in entropies["series"] if series["name"] == "LSTM, free")
     assert (lstm["x"], lstm["y"]) == ([0.0, 0.05, 0.15, 0.3], [1.57, 1.91, 2.46, 2.88])
     (conv,) = (series for series in rates["series"] if series["name"] == "FConv, forced")

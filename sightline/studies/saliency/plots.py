@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from sightline.studies.saliency.published import (
@@ -13,6 +14,7 @@ from sightline.studies.saliency.published import (
     PRINTED_METHODS,
 )
 from sightline.studies.saliency.results import DECODINGS, directions, joined_rate, noise_of, of_model, rate_of
+from sightline.studies.saliency.steps import FORCED, FREE
 from sightline.studies.study import Results
 
 WORDS = "Rows are target words, columns source words; negative scores are white. Gold links have a frame."
@@ -26,7 +28,7 @@ def draw_plots(results: Results) -> list[dict[str, Any]]:
             results, "conv", (LI_SMOOTH, OURS_SMOOTH), "Figure 2: Li's measure, without polarity, and word saliency"
         ),
         _noise_shown(results),
-        _rates(results),
+        *_rates(results),
         *(_by_noise(results, figure) for figure in ("entropy", "rate")),
     ]
 
@@ -65,30 +67,31 @@ def _noise_shown(results: Results) -> dict[str, Any]:
     }
 
 
-def _rates(results: Results) -> dict[str, Any]:
+def _rates(results: Results) -> list[dict[str, Any]]:
     both = directions(results)
-    series = []
-    for architecture, name in ARCHITECTURES.items():
-        for decoding in DECODINGS:
-            series.append(
-                {
-                    "name": f"{name}, {decoding}",
-                    "y": [
-                        sum(rate_of(results, decoding, architecture, one, method) for one in both) / len(both)
-                        for method in PRINTED_METHODS
-                    ],
-                }
-            )
-        joined = [joined_rate(results, architecture, method) for method in PRINTED_METHODS]
-        series.append({"name": f"{name}, joined", "y": joined})
-    return {
-        "kind": "bars",
-        "title": "Alignment error rate by method (tables 1 and 2)",
-        "groups": [method.replace(", ", ",\n").replace(" attention", "\nattention") for method in PRINTED_METHODS],
-        "y": {"label": "AER"},
-        "series": series,
-        "note": "Forced and free are the mean of both directions; joined are both together, in forced decoding.",
+
+    def mean(decoding: str, architecture: str, method: str) -> float:
+        return sum(rate_of(results, decoding, architecture, one, method) for one in both) / len(both)
+
+    charts = {
+        "forced decoding (table 1)": partial(mean, FORCED),
+        "forced decoding, both directions joined (table 1)": partial(joined_rate, results),
+        "free decoding (table 2)": partial(mean, FREE),
     }
+    return [
+        {
+            "kind": "bars",
+            "title": f"Alignment error rate, {title}",
+            "groups": [method.replace(", ", ",\n").replace(" attention", "\nattention") for method in PRINTED_METHODS],
+            "y": {"label": "AER"},
+            "series": [
+                {"name": name, "y": [measured(architecture, method) for method in PRINTED_METHODS]}
+                for architecture, name in ARCHITECTURES.items()
+            ],
+            "note": "" if "joined" in title else "The mean of both directions.",
+        }
+        for title, measured in charts.items()
+    ]
 
 
 def _by_noise(results: Results, figure: str) -> dict[str, Any]:

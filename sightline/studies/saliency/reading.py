@@ -18,10 +18,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sightline.attribution import Attribution
-from sightline.methods.attention import AttentionSettings, attention
+from sightline.methods.attention import attention
 from sightline.methods.gradients import (
     Reduction,
-    SaliencySettings,
     average_gradients,
     dot,
     sides_of,
@@ -29,6 +28,7 @@ from sightline.methods.gradients import (
 )
 from sightline.methods.paths import smooth_path
 from sightline.methods.scored import Scored, to_attributions
+from sightline.methods.settings import AttentionSettings, SaliencySettings
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
 from sightline.studies.saliency.published import (
