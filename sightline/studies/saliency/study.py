@@ -1,4 +1,4 @@
-"""Is saliency a better word alignment than attention? (Ding et al. 2019)
+"""Is saliency a better word alignment than attention? A study of Ding et al. 2019.
 
 Convolutional, recurrent and Transformer models are read by attention, Li's measure and word saliency, each with and
 without noise; `reading` does that, `measuring` says what is measured, `steps` in which order, `published` has the
