@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, overload
 
@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sightline.alignment.bitext import build_bitext
+from sightline.alignment.confidence import Knots, fit_confidences, set_confidences
 from sightline.alignment.extraction import extract_alignment
 from sightline.alignment.joining import join_one_way, join_scores
 from sightline.alignment.links import Alignment
@@ -32,9 +33,10 @@ from sightline.text.words import Text
 from sightline.values import check_share
 from sightline.verbs import explaining
 from sightline.verbs.align_options import AUTO, AlignOptions
-from sightline.verbs.choosing import find_choice
+from sightline.verbs.choosing import find_choice, take_sample
 from sightline.verbs.explaining import Pair, in_the_form_of, pair_up, recognise_directions
 from sightline.verbs.readout import Choice, Facing, Readings, count_words, face, has_words, read_pairs, words_of
+from sightline.verbs.saved_choice import remember
 
 Posteriors = Float64[np.ndarray, "_ _"]
 """What a statistical aligner says of one pair: target words, source words."""
@@ -200,9 +202,18 @@ class ModelAligner:
 
     def _choose(self, window: Sequence[Facing]) -> Choice:
         choice = find_choice(self.model, self.reverse, self.options, window, choose_again=self.choose_again)
+        if choice.pairs and not choice.is_remembered:
+            choice = replace(choice, confidence=self._fit_confidences(take_sample(window), choice))
+            remember(self.model, self.reverse, self.options, choice)
         if self.on_choice is not None:
             self.on_choice(choice)
         return choice
+
+    def _fit_confidences(self, sample: Sequence[Facing], choice: Choice) -> Knots:
+        """Find out what confidences mean, by an aligner that is trained on the sample."""
+        words = [words_of(one.pair) for one in sample]
+        others = list(train_aligner(build_bitext(words), "diagonal").align(words, "union"))
+        return fit_confidences(list(self._align_window(sample, choice, None)), others)
 
     def _windows(self, pairs: Iterator[Pair]) -> Iterator[list[Facing]]:
         while window := [self._face(pair) for pair in islice(pairs, explaining.WINDOW)]:
@@ -241,6 +252,8 @@ class ModelAligner:
             links = next(linked) if one.is_read else _no_links(one.pair)
             if one.is_read and one.pair.turned and self._reads_one_way:
                 links = links.flipped()
+            if statistical is None:
+                links = set_confidences(links, choice.confidence)
             yield links.threshold(self.min_confidence) if self.min_confidence else links
 
     def _link(self, readings: Iterator[Readings], posteriors: Iterable[Posteriors | None]) -> Iterator[Alignment]:

@@ -40,7 +40,7 @@ from sightline.models.loaded import LoadedModel
 from sightline.verbs.align_options import AUTO, LAYERED_METHODS, AlignOptions
 from sightline.verbs.explaining import Pair, explain_pairs
 from sightline.verbs.readout import Candidate, Choice, Facing, Readout, read_one_way, words_of
-from sightline.verbs.saved_choice import recall, remember
+from sightline.verbs.saved_choice import recall
 
 SAMPLE = 200
 MOST_CELLS = 200_000
@@ -78,15 +78,14 @@ def find_choice(
     remembered = None if choose_again else recall(model, reverse, options)
     if remembered is not None:
         return remembered
-    sample = _sample(pairs)
+    sample = take_sample(pairs)
     if len(sample) < ENOUGH_PAIRS:
         return _default_choice(model, reverse, options, len(sample))
-    choice = _choose(model, reverse, options, sample)
-    remember(model, reverse, options, choice)
-    return choice
+    return _choose(model, reverse, options, sample)
 
 
-def _sample(pairs: Sequence[Facing]) -> list[Facing]:
+def take_sample(pairs: Sequence[Facing]) -> list[Facing]:
+    """Return the pairs to choose by."""
     sample = list(islice((pair for pair in pairs if pair.is_read), SAMPLE))
     cells = np.cumsum([np.prod([len(side) for side in words_of(one.pair)]) for one in sample])
     return [one for one, total in zip(sample, cells, strict=True) if total <= MOST_CELLS]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+from sightline.alignment.confidence import Knots
 from sightline.attribution import Attribution
 from sightline.methods.adapter import ADAPTER, BothWays, read_both_ways
 from sightline.methods.similarity import SIMILARITY, SimilaritySettings, similarity
@@ -64,6 +65,8 @@ class Choice:
     sample: str = ""
     """The first source of the pairs that it was chosen on."""
     candidates: tuple[Candidate, ...] = ()
+    confidence: Knots = ()
+    """What the confidences of links mean (`sightline.alignment.confidence`)."""
     is_remembered: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
@@ -100,6 +103,7 @@ class Choice:
                 )
                 for one in plain["candidates"]
             ),
+            tuple((float(before), float(after)) for before, after in plain["confidence"]),
         )
 
 
