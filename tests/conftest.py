@@ -1,4 +1,4 @@
-"""What every test shares: no network, one thread a worker, seeds."""
+"""What every test shares: no network, one thread a worker (or SIGHTLINE_TEST_THREADS), seeds."""
 
 import os
 
@@ -12,7 +12,7 @@ import torch
 from browser import needs_browser, start_browser
 from hypothesis import HealthCheck, settings
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("SIGHTLINE_TEST_THREADS", "1")))
 settings.register_profile("offline", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("offline")
 
