@@ -441,14 +441,19 @@ def model(name: str) -> LoadedModel:
     return fresh(name)
 
 
-@cache
-def precise(name: str) -> LoadedModel:
-    """Return the same model in double precision, to compare two ways to compute one thing."""
+def fresh_precise(name: str) -> LoadedModel:
+    """Build a model anew in double precision, to be changed by a test."""
     loaded = fresh(name)
     if name == "gpt_oss":
         loaded.module.set_experts_implementation("eager")  # the grouped product takes no float64
     loaded.module.double()
     return loaded
+
+
+@cache
+def precise(name: str) -> LoadedModel:
+    """Return a model in double precision, to compare two ways to compute one thing; tests must not change it."""
+    return fresh_precise(name)
 
 
 def texts(name: str) -> list[str]:

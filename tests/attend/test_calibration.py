@@ -85,7 +85,7 @@ def literal_fusion(twin: LoadedModel, number: int, a: float, m: float, query: Te
     ids=lambda options: "-".join(map(str, options.values())),
 )
 def test_every_weight_is_what_the_equations_say(options: dict) -> None:
-    twin = twin_of("marian", **options)
+    twin = twin_of("marian", zoo.precise, **options)
     batch = batch_of(twin, 3)
     layers = [layer.module for layer in twin.layers("cross")]
     states: dict = {}
@@ -103,34 +103,34 @@ def test_every_weight_is_what_the_equations_say(options: dict) -> None:
                 m = literal_mask(calibration, states[layer][b], encoded[b], batch.mask[b], h, t, i)
                 a = float(record.original[b, h, t, i])
                 expected.append(literal_fusion(twin, number, a, m, record.queries[b, h, t], h))
-            row = torch.tensor(expected)
+            row = torch.tensor(expected, dtype=torch.float64)
             if options.get("renormalize") == "sum":
                 row = row / row.sum()
             if options.get("renormalize") == "softmax":
                 row = row.masked_fill(~batch.mask[b], -math.inf).softmax(-1)
-            torch.testing.assert_close(record.weights[b, h, t], row, atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(record.weights[b, h, t], row, atol=1e-11, rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", zoo.TRANSLATORS)
 def test_every_family_is_calibrated_and_only_within(name: str) -> None:
-    base, twin = zoo.model(name), twin_of(name)
+    base, twin = zoo.precise(name), twin_of(name, zoo.precise)
     batch = batch_of(twin)
     expected = logits_of(base, batch)
     assert not torch.allclose(logits_of(twin, batch), expected, atol=1e-4)
     with twin.uncalibrated():
-        torch.testing.assert_close(logits_of(twin, batch), expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(logits_of(twin, batch), expected, atol=1e-11, rtol=1e-11)
     assert base.calibration is None
-    torch.testing.assert_close(logits_of(base, batch), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits_of(base, batch), expected, atol=1e-11, rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["marian", "t5", "lstm-input-feeding", "conv"])
 def test_a_mask_of_one_leaves_attention_unchanged(name: str) -> None:
-    twin = twin_of(name, fusion="anneal")
+    twin = twin_of(name, zoo.precise, fusion="anneal")
     batch = batch_of(twin)
-    expected = logits_of(zoo.model(name), batch)
+    expected = logits_of(zoo.precise(name), batch)
     for way in ("calibrated", "perturbed"):
         with twin.calibration.running(way, change=torch.ones_like):
-            torch.testing.assert_close(logits_of(twin, batch), expected, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(logits_of(twin, batch), expected, atol=1e-11, rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["marian", "m2m100", "lstm", "lstm-input-feeding", "conv"])
@@ -214,12 +214,12 @@ def test_saved_and_loaded_it_is_the_same(name: str, fusion: str, tmp_path: Path)
     again = sightline.load(tmp_path)
     assert again.calibration.settings == twin.calibration.settings
     batch = batch_of(twin)
-    torch.testing.assert_close(logits_of(again, batch), logits_of(twin, batch), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(logits_of(again, batch), logits_of(twin, batch), atol=0, rtol=0)
     for file in ("calibration.json", "calibration.safetensors"):
         (tmp_path / file).unlink()
     base = sightline.load(tmp_path)  # the model itself is saved without
     assert base.calibration is None
-    torch.testing.assert_close(logits_of(base, batch), logits_of(zoo.model(name), batch), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(logits_of(base, batch), logits_of(zoo.model(name), batch), atol=0, rtol=0)
 
 
 def test_saved_again_it_is_the_same_file(tmp_path: Path) -> None:
@@ -242,14 +242,14 @@ def test_a_damaged_calibration_is_refused(tmp_path: Path) -> None:
 
 
 def test_attention_is_calibrated_and_the_original_can_be_had() -> None:
-    twin = twin_of("marian", fusion="fixed", ratio=0.5)
+    twin = twin_of("marian", zoo.precise, fusion="fixed", ratio=0.5)
     options = {"method": "attention", "head": "all", "progress": False}
     calibrated = sightline.explain(twin, zoo.SOURCES, zoo.TARGETS, **options)
     original = sightline.explain(twin, zoo.SOURCES, zoo.TARGETS, **options, original=True)
     masks = sightline.explain(twin, zoo.SOURCES, zoo.TARGETS, method="perturbation_mask", progress=False)
     for c, o, m in zip(calibrated, original, masks, strict=True):
-        np.testing.assert_allclose(o.scores.sum(-1), 1, atol=1e-5)
-        np.testing.assert_allclose(c.scores, o.scores + 0.5 * o.scores * np.exp(m.scores), atol=1e-5)
+        np.testing.assert_allclose(o.scores.sum(-1), 1, atol=1e-6)
+        np.testing.assert_allclose(c.scores, o.scores + 0.5 * o.scores * np.exp(m.scores), atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["norms", "gradient", "erasure", "hidden_gradient"])

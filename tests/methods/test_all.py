@@ -118,14 +118,14 @@ def test_some_positions_are_rows_of_the_whole(method: str) -> None:
     if method == "perturbation_mask":
         pytest.skip("a mask fitted to hurt some outputs is another mask")
     settings = SMALL.get(method, {})
-    model = zoo.model({"lexical_probe": "lstm", "best_attention": "lstm-linear"}.get(method, "marian"))
+    model = zoo.precise({"lexical_probe": "lstm", "best_attention": "lstm-linear"}.get(method, "marian"))
     whole, part = (
         sightline.explain(model, zoo.SOURCES[0], zoo.TARGETS[0], method=method, positions=positions, **settings)
         for positions in (None, [4, -1, 0])
     )
     rows = [4, len(whole.target) - 1, 0]
     scale = float(np.abs(whole.scores).max())
-    np.testing.assert_allclose(part.scores / scale, whole.scores[..., rows, :] / scale, atol=1e-5)
+    np.testing.assert_allclose(part.scores / scale, whole.scores[..., rows, :] / scale, atol=1e-6)
     assert part.target.pieces == tuple(whole.target.pieces[i] for i in rows)
 
 

@@ -16,7 +16,7 @@ from sightline.errors import InputError
 
 def explained(name: str, **settings):
     target = zoo.targets(name)
-    return sightline.explain(zoo.model(name), zoo.texts(name)[0], target and target[0], **settings)
+    return sightline.explain(zoo.precise(name), zoo.texts(name)[0], target and target[0], **settings)
 
 
 def numbers(model, example, of: str) -> torch.Tensor:
@@ -38,7 +38,7 @@ def test_deletion_of_a_source_token(name: str) -> None:
             continue
         without = dataclasses.replace(example, ids=example.ids[:column] + example.ids[column + 1 :])
         close(why.scores[:, column], (whole - numbers(model, without, "probability")).abs())
-        close(signed.scores[:, column], log_whole - numbers(model, without, "log_probability"), 1e-3)
+        close(signed.scores[:, column], log_whole - numbers(model, without, "log_probability"))
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
@@ -55,9 +55,9 @@ def test_deletion_in_a_prompt_and_its_continuation(name: str) -> None:
         for output, (token, row) in enumerate(zip(example.outputs, example.rows, strict=True)):
             shifted = row - 1 if row >= column else row
             expected = whole[row, token] - log_probs[shifted, token]
-            assert why.scores[output, column] == pytest.approx(expected.item(), abs=2e-4)
+            assert why.scores[output, column] == pytest.approx(expected.item(), rel=1e-6, abs=1e-9)
             if row < column:
-                assert why.scores[output, column] == pytest.approx(0, abs=1e-5)
+                assert why.scores[output, column] == pytest.approx(0, abs=1e-9)
 
 
 def test_deletion_around_gaps() -> None:

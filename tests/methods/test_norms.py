@@ -49,21 +49,21 @@ def test_norms_are_what_they_define(name: str, kind: str) -> None:
     rows = list(range(len(example.source))) if kind == "encoder" else list(example.rows)
     for layer, (weighted, _) in enumerate(weighted_vectors(model, example, kind)):
         width = why.scores.shape[-1]
-        close(why.scores[layer], weighted.sum(0).norm(dim=-1)[rows][:, :width], 1e-3)
-        close(by_head.scores[layer], weighted.norm(dim=-1)[:, rows][..., :width], 1e-3)
+        close(why.scores[layer], weighted.sum(0).norm(dim=-1)[rows][:, :width])
+        close(by_head.scores[layer], weighted.norm(dim=-1)[:, rows][..., :width])
 
 
 def test_vectors_without_weights() -> None:
     model, example = example_of("marian")
     why = sightline.explain(model, zoo.SOURCES[0], zoo.TARGETS[0], method="norms", of="vectors", head="all", layer=0)
     _, vectors = next(weighted_vectors(model, example, "cross"))
-    close(why.scores[:, 0], vectors.norm(dim=-1), 1e-3)
-    np.testing.assert_allclose(why.scores[:, 0], why.scores[:, -1], rtol=1e-5)
+    close(why.scores[:, 0], vectors.norm(dim=-1))
+    np.testing.assert_allclose(why.scores[:, 0], why.scores[:, -1], rtol=1e-6)
 
 
 def test_vectors_of_a_decoder_are_its_own_positions() -> None:
     """The longest source is as long as the longest target, and each stands beside a short one."""
-    model = zoo.model("marian")
+    model = zoo.precise("marian")
     long, short = "el gato el gato", "Sí."
     pairs = [(long, short), (short, long)]
     whole = sightline.explain(model, *map(list, zip(*pairs, strict=True)), method="norms", of="vectors", kind="decoder")
@@ -71,7 +71,7 @@ def test_vectors_of_a_decoder_are_its_own_positions() -> None:
     for pair, together in zip(pairs, whole, strict=True):
         alone = sightline.explain(model, *pair, method="norms", of="vectors", kind="decoder")
         assert (alone.scores > 0).all()
-        close(together.scores, torch.from_numpy(alone.scores.copy()), 1e-5)
+        close(together.scores, torch.from_numpy(alone.scores.copy()))
 
 
 def test_settings_are_checked_whatever_the_head() -> None:
@@ -83,7 +83,7 @@ def test_settings_are_checked_whatever_the_head() -> None:
         ({"of": "weights"}, "There is no quantity 'weights'"),
     ):
         with pytest.raises(InputError, match=sentence):
-            sightline.explain(zoo.model("marian"), "cat", "gato", method="norms", **settings)
+            sightline.explain(zoo.precise("marian"), "cat", "gato", method="norms", **settings)
 
 
 @pytest.mark.parametrize("name", ["marian", "gpt2"])
@@ -97,33 +97,33 @@ def test_the_reading_by_input_is_one_step_later(name: str, method: str) -> None:
     for one, other in zip(output, by_input, strict=True):
         if name == "marian":  # the step that would be given the end token does not exist
             assert other.target.pieces == one.target.pieces[:-1]
-            np.testing.assert_allclose(other.scores, one.scores[1:], atol=1e-5)
+            np.testing.assert_allclose(other.scores, one.scores[1:], rtol=1e-6)
         else:
             assert other.target.pieces == one.target.pieces
-            np.testing.assert_allclose(other.scores[:-1], one.scores[1:], atol=1e-5)
+            np.testing.assert_allclose(other.scores[:-1], one.scores[1:], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["marian", "t5"])
 @pytest.mark.parametrize("method", ["attention", "norms"])
 def test_by_input_a_translation_that_was_cut_keeps_its_last_row(name: str, method: str) -> None:
     """The step that reads the last piece is what the decoder would have done next."""
-    model = zoo.model(name)
+    model = zoo.precise(name)
     short, longer = (
         sightline.explain(model, zoo.SOURCES[0], method=method, reading="input", generation=options)
         for options in ({"max_new_tokens": n, "min_new_tokens": n, "do_sample": False} for n in (5, 6))
     )
     assert len(short.target) == 5
     assert short.target.pieces == longer.target.pieces[:5]
-    close(short.scores, torch.from_numpy(longer.scores[:, :5].copy()), 1e-5)
+    close(short.scores, torch.from_numpy(longer.scores[:, :5].copy()))
     output = sightline.explain(
         model, zoo.SOURCES[0], method=method, generation={"max_new_tokens": 5, "min_new_tokens": 5, "do_sample": False}
     )
     assert output.target == short.target
-    close(short.scores[:, :-1], torch.from_numpy(output.scores[:, 1:].copy()), 1e-5)
+    close(short.scores[:, :-1], torch.from_numpy(output.scores[:, 1:].copy()))
 
 
 def test_a_translation_that_takes_every_position_is_read_as_far_as_there_are_steps() -> None:
-    model = zoo.model("marian")
+    model = zoo.precise("marian")
     assert model.max_length == 128
     cut = {"max_new_tokens": 128, "min_new_tokens": 128, "do_sample": False}
     why = sightline.explain(model, "cat", reading="input", generation=cut)
@@ -134,11 +134,11 @@ def test_a_translation_that_takes_every_position_is_read_as_far_as_there_are_ste
 
 
 def test_gram_matrices_are_enough() -> None:
-    weights = torch.rand(2, 3, 4, 5).softmax(-1)
-    vectors = torch.randn(2, 5, 3, 7)
+    weights = torch.rand(2, 3, 4, 5, dtype=torch.float64).softmax(-1)
+    vectors = torch.randn(2, 5, 3, 7, dtype=torch.float64)
     gram = vectors @ vectors.transpose(-1, -2)
     full = weights.permute(0, 2, 3, 1)[..., None] * vectors[:, None]  # (batch, target, source, head, model)
-    torch.testing.assert_close(norms_of_sum(weights, gram), full.sum(3).norm(dim=-1), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(norms_of_sum(weights, gram), full.sum(3).norm(dim=-1), atol=1e-12, rtol=1e-12)
     torch.testing.assert_close(
-        norms_by_head(weights, gram), full.norm(dim=-1).permute(0, 3, 1, 2), atol=1e-5, rtol=1e-4
+        norms_by_head(weights, gram), full.norm(dim=-1).permute(0, 3, 1, 2), atol=1e-12, rtol=1e-12
     )
