@@ -62,6 +62,12 @@ def posteriors(model: LoadedModel, batch: Batch, adapter: AlignmentAdapter | Non
         raise InputError(f"This model has no alignment adapter for {model.direction}: `sightline adapt` trains one.")
     with torch.no_grad():
         states = model.states_of_all_layers(batch)
+    widths = [tuple(layer.shape[-1] for layer in layers) for layers in (states.encoder, states.decoder)]
+    if widths != [adapter.shape.encoder, adapter.shape.decoder]:
+        raise InputError(
+            f"This alignment adapter is another model's: it reads states of the widths {adapter.shape.encoder} and "
+            f"{adapter.shape.decoder}, and here they are {widths[0]} and {widths[1]}. `sightline adapt` trains one."
+        )
     return adapter(
         states.encoder,
         states.decoder,

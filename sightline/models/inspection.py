@@ -97,6 +97,19 @@ def _affine_map(projection: nn.Module) -> tuple[Float[Tensor, "input output"], F
     return projection(unit) - bias, bias[0]
 
 
+def _run_at_all(run: Callable[[nn.Module], Tensor], model: nn.Module) -> Tensor:
+    """Run a model for the first time; nonsense in its configuration may show only now, in any way."""
+    try:
+        return run(model)
+    except InputError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+        raise InputError(
+            f"{type(model).__name__} cannot be run ({reason}): take its config.json and its weights from one place."
+        ) from error
+
+
 def find_attention(
     model: nn.Module, run: Callable[[nn.Module], Tensor], source_length: int, target_length: int | None
 ) -> list[AttentionLayer]:
@@ -107,7 +120,7 @@ def find_attention(
     """
     with torch.no_grad():
         with eager_attention(model) as reference:
-            expected = run(reference)
+            expected = _run_at_all(run, reference)
         inputs: dict[nn.Module, Tensor] = {}
         outputs: dict[nn.Module, Tensor] = {}
         keeping = hooks(

@@ -9,18 +9,17 @@ its tensors.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from jaxtyping import BFloat16, Float, Int8
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from sightline.errors import InputError
-from sightline.files import writing
+from sightline.models.sealed_weights import CHECKSUM, read_weights, write_weights
 
 PACKED = "packed.safetensors"
 UNPACKED = "model.safetensors"
@@ -32,8 +31,7 @@ FORMAT = "sightline-packed-1"
 def pack_folder(folder: Path) -> None:
     """Replace a saved model's weights by packed ones."""
     packed = pack(load_file(folder / UNPACKED))
-    with writing(folder / PACKED, "wb") as file:
-        file.write(save(packed, metadata={"format": FORMAT, "sha256": _checksum(packed)}))
+    write_weights(packed, folder / PACKED, format=FORMAT)
     (folder / UNPACKED).unlink()
 
 
@@ -46,13 +44,11 @@ def read_packed(folder: Path) -> dict[str, Tensor]:
     """Read packed weights, in single precision."""
     path = folder / PACKED
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-        packed = load_file(path)
+        packed, metadata = read_weights(path)
         if metadata.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
-        if metadata.get("sha256") != _checksum(packed):
-            raise ValueError("its weights do not have its checksum")
+        if CHECKSUM not in metadata:
+            raise ValueError("it has no checksum")
         return unpack(packed)
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
@@ -79,7 +75,7 @@ def unpack(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
                 raise ValueError(f"{name} belongs to no weights")
         elif tensor.dtype == torch.int8:
             scales = packed.get(name + SCALE)
-            if scales is None or scales.shape != tensor.shape[:1] or tensor.ndim != 2:
+            if scales is None or scales.dtype != torch.bfloat16 or tensor.ndim != 2 or len(scales) != len(tensor):
                 raise ValueError(f"{name} does not have a scale for each of its rows")
             weights[name] = dequantize(tensor, scales)
         else:
@@ -98,13 +94,3 @@ def quantize(matrix: Float[Tensor, "row column"]) -> tuple[Int8[Tensor, "row col
 def dequantize(numbers: Int8[Tensor, "row column"], scales: BFloat16[Tensor, " row"]) -> Float[Tensor, "row column"]:
     """Return the matrix in single precision, which holds the products exactly."""
     return numbers.float() * scales.float()[:, None]
-
-
-def _checksum(packed: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 of names, types, shapes and bytes."""
-    digest = hashlib.sha256()
-    for name in sorted(packed):
-        tensor = packed[name].contiguous()
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()

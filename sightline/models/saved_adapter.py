@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
 from sightline.attend.alignment import AdapterShape, AlignmentAdapter
 from sightline.errors import InputError
 from sightline.json_files import read_json, write_json
+from sightline.models.sealed_weights import read_weights, write_weights
 
 WEIGHTS, DESCRIPTION = "alignment-adapter.safetensors", "alignment-adapter.json"
 REVERSE = "reverse"
@@ -24,12 +25,12 @@ Adapters = dict[str, AlignmentAdapter]
 def save_adapters(adapters: Mapping[str, AlignmentAdapter], folder: Path) -> None:
     """Write the weights of all directions, and their shapes."""
     weights = {
-        f"{direction}/{name}": tensor.contiguous()
+        f"{direction}/{name}": tensor
         for direction, adapter in adapters.items()
         for name, tensor in adapter.state_dict().items()
     }
     shapes = {direction: dataclasses.asdict(adapter.shape) for direction, adapter in adapters.items()}
-    save_file(weights, folder / WEIGHTS)
+    write_weights(weights, folder / WEIGHTS)
     write_json(folder / DESCRIPTION, {"directions": shapes})
 
 
@@ -40,15 +41,15 @@ def read_adapters(folder: Path) -> Adapters:
     remedy = f"Take {DESCRIPTION} and {WEIGHTS} from one place, or remove both to load the model without."
     shapes = read_json(folder / DESCRIPTION, {"directions": dict}, remedy)["directions"]
     try:
-        weights = load_file(folder / WEIGHTS)
+        weights, _ = read_weights(folder / WEIGHTS)
         adapters = {}
         for direction, shape in shapes.items():
             encoder, decoder = (tuple(map(int, shape[side])) for side in ("encoder", "decoder"))
-            adapter = AlignmentAdapter(AdapterShape(encoder, decoder, int(shape["width"])))
+            with torch.device("meta"):  # what the shapes say takes no memory before the weights are seen to fit
+                adapter = AlignmentAdapter(AdapterShape(encoder, decoder, int(shape["width"])))
             prefix = f"{direction}/"
-            adapter.load_state_dict(
-                {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
-            )
+            own = {name.removeprefix(prefix): t.float() for name, t in weights.items() if name.startswith(prefix)}
+            adapter.load_state_dict(own, assign=True)
             adapters[direction] = adapter.eval().requires_grad_(False)
         return adapters
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:

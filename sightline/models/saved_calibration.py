@@ -9,22 +9,20 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save
+import torch
 
 from sightline.attend.calibration import NAME, Calibration, LayerShape
 from sightline.attend.settings import CalibrationSettings
 from sightline.errors import InputError
-from sightline.files import writing
 from sightline.json_files import read_json, write_json
+from sightline.models.sealed_weights import read_weights, write_weights
 
 WEIGHTS, SETTINGS = "calibration.safetensors", "calibration.json"
 
 
 def save_calibration(calibration: Calibration, folder: Path) -> None:
     """Write weights and settings; a weight has the name that it has in the calibrated model."""
-    weights = {f"{NAME}.{name}": tensor.contiguous() for name, tensor in calibration.state_dict().items()}
-    with writing(folder / WEIGHTS, "wb") as file:
-        file.write(save(weights))
+    write_weights({f"{NAME}.{name}": tensor for name, tensor in calibration.state_dict().items()}, folder / WEIGHTS)
     description = {
         "settings": dataclasses.asdict(calibration.settings),
         "layers": [dataclasses.asdict(shape) for shape in calibration.shapes],
@@ -39,12 +37,16 @@ def attach_saved_calibration(module: Any, folder: Path) -> None:
     remedy = f"Take {SETTINGS} and {WEIGHTS} from one place, or remove both to load the model without."
     description = read_json(folder / SETTINGS, {"settings": dict, "layers": list}, remedy)
     try:
-        weights = load_file(folder / WEIGHTS)
+        weights, _ = read_weights(folder / WEIGHTS)
         shapes = [LayerShape(**shape) for shape in description["layers"]]
         # A calibration that names no bound was saved before there was one.
         settings = CalibrationSettings(**{"bound": None} | description["settings"])
-        calibration = Calibration(settings, shapes)
-        calibration.load_state_dict({name.removeprefix(f"{NAME}."): tensor for name, tensor in weights.items()})
+        with torch.device("meta"):  # what the shapes say takes no memory before the weights are seen to fit
+            calibration = Calibration(settings, shapes)
+        if not all(tensor.is_floating_point() for tensor in weights.values()):
+            raise ValueError("not all of its weights are floating-point numbers")
+        own = {name.removeprefix(f"{NAME}."): tensor for name, tensor in weights.items()}
+        calibration.load_state_dict(own, assign=True)  # of any precision: it becomes the model's
         calibration.attach(module)
     except Exception as error:  # nonsense in its files makes it fail in any way
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

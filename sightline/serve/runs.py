@@ -41,7 +41,13 @@ def describe_run(path: Path, folder: Path) -> dict[str, str]:
 
 def read_run(path: Path) -> dict[str, Any]:
     """Return the claims and the plots of a run or study; frames are given as they are, to be replayed."""
-    kind = _kind(path)
+    try:
+        return _read_run(path, _kind(path))
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        raise InputError(f"{path} is damaged: it cannot be drawn ({error}). Run it again.") from error
+
+
+def _read_run(path: Path, kind: str | None) -> dict[str, Any]:
     if kind == "study":
         document = read_json(path, {"title": str, "claims": list, "plots": list}, "Run the study again.")
         claims = [

@@ -199,7 +199,8 @@ def _kept(path: Path, compute: Callable[[], Any], earlier: Callable[[], float] =
         return _read_kept(path)
     begun = time.monotonic()
     data = _plain(compute())  # as it will be read again: no difference between a first and a second time
-    kept = {"data": data, "seconds": time.monotonic() - begun + earlier(), "checksum": _checksum(data)}
+    seconds = time.monotonic() - begun + earlier()
+    kept = {"name": path.stem, "data": data, "seconds": seconds, "checksum": _checksum(data)}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(kept, ensure_ascii=False))
     return kept
@@ -210,6 +211,8 @@ def _read_kept(path: Path) -> dict[str, Any]:
     kept = read_json(path, {"data": Any, "seconds": float, "checksum": str}, remedy)
     if kept["checksum"] != _checksum(kept["data"]):
         raise InputError(f"{path} is damaged: its data do not have their checksum. {remedy}")
+    if kept.get("name", path.stem) != path.stem:  # earlier versions wrote no name
+        raise InputError(f"{path} is damaged: it is a copy of {kept['name']}.json. {remedy}")
     return kept
 
 

@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -329,10 +330,15 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 def _parse_yaml(text: str) -> Any:
     """Parse YAML; aliases that repeat too much, deep nesting and odd numbers are a ValueError that says so."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        if node is not None:
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
             _count_nodes(node, {}, 0)
-        return yaml.safe_load(text)
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
     except RecursionError:
         raise ValueError(f"it is nested more than {DEEPEST_YAML} deep") from None
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
@@ -403,7 +409,7 @@ def _validated(settings: type, written: Mapping[Any, Any], name: str, where: str
     """Check keys and values, and make the settings."""
     _check_keys(settings, written, name, where)
     try:
-        return TypeAdapter(settings).validate_python(dict(written))
+        return _type_adapter(settings).validate_python(dict(written))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([*([where] if where else []), *(str(part) for part in first["loc"])])
@@ -411,6 +417,11 @@ def _validated(settings: type, written: Mapping[Any, Any], name: str, where: str
         raise InputError(f"{name}: {place}: {first['msg'][0].lower()}{first['msg'][1:]}{given}.") from error
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
+
+
+@cache
+def _type_adapter(settings: type) -> Any:
+    return TypeAdapter(settings)
 
 
 def _check_keys(settings: type, written: Mapping[Any, Any], name: str, where: str) -> None:

@@ -131,7 +131,7 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
     with accelerator.main_process_first():
         if accelerator.is_main_process:
             damage = fill_folder(recipe, output, corpora, checkpoints)
-        tokenizer = AutoTokenizer.from_pretrained(output)
+        tokenizer = _read_tokenizer(output)
     encode = _encoder(recipe, corpora, tokenizer)
     train, train_pairs = encode(corpora.train)
     dev, dev_pairs = encode(corpora.dev)
@@ -172,6 +172,18 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
     )
     _introduce(run, corpora, too_long=len(corpora.train) - len(train_pairs), damage=damage)
     return run
+
+
+def _read_tokenizer(output: Path) -> Any:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(output)
+        tokenizer("a")
+        return tokenizer
+    except Exception as error:  # damaged files make it fail in any way
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f"The tokenizer in {output} cannot be loaded ({reason}): restore it, or train into another folder."
+        ) from error
 
 
 def _encoder(

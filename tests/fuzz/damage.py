@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import resource
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sightline.errors import InputError
@@ -16,14 +21,20 @@ WORDS = (
     '{"links": ', '"source_length": ', "\t", "\n\n", "!!python/name:os",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, -1, 0, 3, 10**30, 1e308, float("nan"), "", "x", "null", "\x00", True, [], {}, [None], [[]], {"a": None},
+    None, -1, 0, 3, 10**9, 10**30, 0.5, 1e308, float("nan"), "", "x", "null", "\x00", True, False, [], {}, [None], [[]],
+    {"a": None},
 )  # fmt: skip
+SLOWEST = 20
+"""CPU seconds that no case takes."""
+MEMORY = 2 << 30
+"""Bytes that no case takes beyond what the process has."""
 
 
 def outcomes(cases: Iterator[Any], read: Callable[[Any], Any]) -> tuple[int, int]:
     """Read every case; return how many were read well and how many refused. Any other error is raised as it is."""
     well = refused = 0
     for case in cases:
+        begun = time.process_time()
         try:
             read(case)
             well += 1
@@ -34,7 +45,56 @@ def outcomes(cases: Iterator[Any], read: Callable[[Any], Any]) -> tuple[int, int
                 raise AssertionError(f"not one sentence: {sentence!r}") from error
         except Exception as error:
             raise AssertionError(f"{type(error).__name__} on {case!r}"[:2_000]) from error
+        assert time.process_time() - begun < SLOWEST, f"slow on {case!r}"[:2_000]
     return well, refused
+
+
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """Let what takes much more memory than there was before fail, where the system can be told so."""
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def replace(path: Path, content: bytes | None) -> None:
+    """Put a new file in place of another, or (None) remove it.
+
+    It is removed first: some file systems force a file that is cut and written again to the disk.
+    """
+    path.unlink(missing_ok=True)
+    if content is not None:
+        path.write_bytes(content)
+
+
+def damaged_folders(folder: Path, names: list[str], count: int, seed: int = 0) -> Iterator[str]:
+    """Damage one file of a folder after the other, and put it back; yield what is done, while it is."""
+    rng = random.Random(seed)
+    files = {name: (folder / name).read_bytes() for name in names}
+    for _ in range(count):
+        name = rng.choice(names)
+        how, content = _damaged_file(name, files, rng)
+        replace(folder / name, content)
+        yield f"{name} {how}: {content!r}"
+        replace(folder / name, files[name])
+
+
+def _damaged_file(name: str, files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes | None]:
+    if name.endswith(".json") and rng.random() < 0.8:
+        return "changed", damaged_json(files[name].decode(), rng).encode("utf-8", "surrogatepass")
+    how = rng.choice(("damaged", "damaged", "damaged", "empty", "exchanged", "removed"))
+    if how == "damaged" and files[name]:
+        return how, damaged_bytes(files[name], rng)
+    if how == "exchanged":
+        return how, files[rng.choice(list(files))]
+    return (how, b"") if how != "removed" else (how, None)
 
 
 def damaged_texts(texts: list[str], count: int, seed: int = 0) -> Iterator[str]:
@@ -62,7 +122,7 @@ def damaged_bytes(content: bytes, rng: random.Random) -> bytes:
 
 
 def damaged_json(text: str, rng: random.Random) -> str:
-    """Return JSON in which one value is another, or whose end is cut off."""
+    """Return JSON in which one value is another or is missing, or whose end is cut off."""
     if rng.random() < 0.1:
         return text[: rng.randrange(len(text))]
     plain = json.loads(text)
@@ -73,7 +133,10 @@ def damaged_json(text: str, rng: random.Random) -> str:
     place = plain
     for key in path[:-1]:
         place = place[key]
-    place[path[-1]] = value
+    if rng.random() < 0.15:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
     return json.dumps(plain)
 
 

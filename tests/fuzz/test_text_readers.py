@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from fuzz.damage import damaged_bytes, damaged_texts, outcomes
+from fuzz.damage import damaged_bytes, damaged_texts, outcomes, replace
 from training.tiny import RECIPE
 
 from sightline.alignment.formats import read_alignments, read_lengths
@@ -46,7 +46,7 @@ def reading(path: Path, read: Callable[[Path], Any]) -> Callable[[str], None]:
     """Return what writes a text to a file and reads all of it."""
 
     def write_and_read(text: str) -> None:
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        replace(path, text.encode("utf-8", "surrogatepass"))
         read(path)
 
     return write_and_read
@@ -78,7 +78,7 @@ def test_lines_that_are_bytes(tmp_path: Path) -> None:
     content = "".join(PAIRS).encode()
 
     def read(case: tuple[Path, bytes]) -> None:
-        case[0].write_bytes(case[1])
+        replace(*case)
         list(read_lines(case[0]))
 
     cases = [(plain, damaged_bytes(content, rng)) for _ in range(CASES // 2)]
