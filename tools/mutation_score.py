@@ -4,7 +4,7 @@
     python tools/mutation_score.py -o again.jsonl --survivors mutants.jsonl --budget 120
 
 Everything happens in a copy of the repository. The tests are collected once, and those of the changed files run once,
-with one set of parameters each, to see which functions they call. Each mutant is then a fork of that process, in which
+with one set of parameters each, to see which functions they call (kept beside the output). Each mutant is then a fork of that process, in which
 the code of one function is replaced, and which runs the tests that call it, the quickest first, until one fails. What
 stands outside of functions is changed in the copy and imported anew. A mutant survives when no test has failed and all
 are done, or the budget of CPU seconds is used up. A test that fails without the change, too, is left out. Functions
@@ -89,7 +89,7 @@ def _files() -> list[str]:
     return sorted(str(path.relative_to(REPOSITORY)) for path in found if path.name not in NO_FORMULAS)
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def _read(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -109,7 +109,7 @@ class _Score:
         self.sound: dict[str, bool] = {}
         """Whether a test passes without any change."""
         self.calls: dict[str, tuple[float, set[tuple[str, str]]]] = {}
-        """How long a test takes, and the functions (file and name) that it calls."""
+        """How long a test takes, and the functions (file and name) that it calls; kept beside the output."""
 
     def run_session(self, mutants: Sequence[Mutant], uncompiled: bool) -> None:
         """Collect all tests once, then run them on each mutant in a fork."""
@@ -117,7 +117,10 @@ class _Score:
         def loop(items: list[Any]) -> None:
             functions = _find_functions({mutant.file for mutant in mutants}, self.root)
             files = {file for mutant in mutants for file in _candidates(mutant, self.root)}
-            self.trace(_first_parameters([item for item in items if item.nodeid.partition("::")[0] in files]))
+            traced = self.output.with_suffix(".uncompiled" if uncompiled else ".compiled")
+            self._read_trace(traced)
+            chosen = _first_parameters([item for item in items if item.nodeid.partition("::")[0] in files])
+            self.trace([item for item in chosen if item.nodeid not in self.calls], traced)
             for mutant in mutants:
                 code = _code_of(mutant, self.root)
                 places = functions.get((mutant.file, mutant.function or ""), [])
@@ -146,9 +149,13 @@ class _Score:
         if mutant.name not in {result["mutant"] for result in _read(self.output)}:
             self.write(mutant, "killed", "import", 0.0, 0)  # it cannot even be imported
 
-    def trace(self, items: list[Any]) -> None:
+    def _read_trace(self, path: Path) -> None:
+        for test, passed, seconds, names in _read(path):
+            self.sound[test] = passed
+            self.calls[test] = seconds, set(map(tuple, names))
+
+    def trace(self, items: list[Any], path: Path) -> None:
         """Find out what tests call, in a fork."""
-        read, write = os.pipe()
 
         def child() -> None:
             for number, item in enumerate(items):
@@ -163,21 +170,11 @@ class _Score:
                     for code in called
                     if code.co_filename.startswith(f"{self.root}/sightline/")
                 }
-                line = json.dumps([item.nodeid, passed, time.process_time() - before, sorted(names)])
-                os.write(write, line.encode() + b"\n")
+                with path.open("a") as file:
+                    file.write(json.dumps([item.nodeid, passed, time.process_time() - before, sorted(names)]) + "\n")
 
-        def reader() -> None:
-            with os.fdopen(read) as file:
-                for line in file:
-                    test, passed, seconds, names = json.loads(line)
-                    self.sound[test] = passed
-                    self.calls[test] = seconds, set(map(tuple, names))
-
-        thread = threading.Thread(target=reader)
-        thread.start()
         _in_fork(child)
-        os.close(write)
-        thread.join()
+        self._read_trace(path)
 
     def run(self, mutant: Mutant, items: list[Any], change: Callable[[], None] | None) -> None:
         """Run tests on a mutant until one fails that passes without the change."""

@@ -218,9 +218,9 @@ def _check_special_ids(module: PreTrainedModel, name: str) -> None:
             raise InputError(f"The model {name!r} cannot be loaded: {key} in its generation_config.json is {value!r}.")
     start = getattr(module.config, "decoder_start_token_id", None)
     size = getattr(module.config.get_text_config(), "vocab_size", None)
-    if start is not None and size is not None and not 0 <= start < size:
+    if start is not None and size is not None and not (type(start) is int and 0 <= start < size):
         raise InputError(
-            f"The model {name!r} cannot be loaded: decoder_start_token_id in its config.json is {start}, and it has "
+            f"The model {name!r} cannot be loaded: decoder_start_token_id in its config.json is {start!r}, and it has "
             f"{size} pieces."
         )
 

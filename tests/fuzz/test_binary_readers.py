@@ -22,7 +22,7 @@ from sightline.alignment.bitext import build_bitext
 from sightline.alignment.saved import load_aligner, save_aligner
 from sightline.alignment.statistical import ALIGNERS, train_aligner
 from sightline.attend.alignment import AdapterShape, AlignmentAdapter
-from sightline.attend.calibration import CalibrationSettings
+from sightline.attend.settings import CalibrationSettings
 from sightline.attribution import load_attributions, save_attributions
 from sightline.models import packed, saved_adapter
 from sightline.models.saved_calibration import SETTINGS, WEIGHTS, attach_saved_calibration, save_calibration
