@@ -4,12 +4,12 @@
     python tools/mutation_score.py -o again.jsonl --survivors mutants.jsonl --budget 120
 
 Everything happens in a copy of the repository. The tests are collected once, and those of the changed files run once,
-with one set of parameters each, to see which functions they call (kept beside the output). Each mutant is then a fork of that process, in which
-the code of one function is replaced, and which runs the tests that call it, the quickest first, until one fails. What
-stands outside of functions is changed in the copy and imported anew. A mutant survives when no test has failed and all
-are done, or the budget of CPU seconds is used up. A test that fails without the change, too, is left out. Functions
-that numba compiles run uncompiled where they are changed. Results are appended as they come; what the output has
-already is skipped.
+with one set of parameters each, to see which functions they call (kept beside the output). Each mutant is then a fork
+of that process, in which the code of one function is replaced, and which runs the tests that call it, the quickest
+first, until one fails. What stands outside of functions is changed in the copy and imported anew. A mutant survives
+when no test has failed and all are done, or the budget of CPU seconds is used up. A test that fails without the change,
+too, is left out. Functions that numba compiles run uncompiled where they are changed. Results are appended as they
+come; what the output has already is skipped.
 """
 
 from __future__ import annotations
