@@ -76,7 +76,10 @@ def parse_json(text: str) -> Any:
 
 
 def check_fields(plain: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object from JSON if it has these fields, each of its type; else a ValueError says what is odd."""
+    """Return an object from JSON if it has these fields, each of its type; else a ValueError says what is odd.
+
+    A whole number where a float is wanted becomes one.
+    """
     if not isinstance(plain, dict):
         raise ValueError(f"it holds {_kind(plain)}, not an object")
     for name, wanted in fields.items():
@@ -84,7 +87,7 @@ def check_fields(plain: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"it has no field {name!r}")
         if not _is_of(plain[name], wanted):
             raise ValueError(f"its field {name!r} is {_kind(plain[name])}")
-    return plain
+    return plain | {name: float(plain[name]) for name, wanted in fields.items() if _lacks_a_point(plain[name], wanted)}
 
 
 def _is_of(value: Any, wanted: Any) -> bool:
@@ -94,6 +97,11 @@ def _is_of(value: Any, wanted: Any) -> bool:
     if isinstance(value, bool):  # which Python takes for an integer
         return bool in allowed
     return isinstance(value, allowed) or (float in allowed and isinstance(value, int))
+
+
+def _lacks_a_point(value: Any, wanted: Any) -> bool:
+    allowed = get_args(wanted) or (wanted,)
+    return type(value) is int and float in allowed and int not in allowed
 
 
 def _parse_int(digits: str) -> int:

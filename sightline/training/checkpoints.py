@@ -26,7 +26,7 @@ from torch import Tensor
 from sightline.attend.calibration import GAMMA
 from sightline.errors import InputError
 from sightline.files import WRITING, read_lines, writing_folder
-from sightline.json_files import read_json
+from sightline.json_files import check_fields, read_json
 from sightline.models.saved_calibration import WEIGHTS as CALIBRATION
 
 NAME = re.compile(r"step-(\d{7,})")
@@ -158,6 +158,10 @@ class Checkpoints:
         fields = get_type_hints(Position)
         needed = {name: wanted for name, wanted in fields.items() if name not in ADDED}
         stored = read_json(self.path(step) / POSITION, needed, "Remove this checkpoint.")
+        try:
+            stored = check_fields(stored, {name: wanted for name, wanted in fields.items() if name in stored})
+        except ValueError as error:
+            raise InputError(f"{self.path(step) / POSITION} is damaged: {error}. Remove this checkpoint.") from None
         if stored["step"] != step or not stored.keys() <= fields.keys():
             raise InputError(f"{self.path(step) / POSITION} is not that of step {step}. Remove this checkpoint.")
         return Position(**stored)

@@ -313,23 +313,28 @@ def _finished_result(recipe: Recipe, output: Path) -> TrainingResult | None:
     if not path.exists():
         return None
     remedy = "Remove it and start the same training again: it is measured again."
-    lists = ("masks", "warnings")
     fields = get_type_hints(TrainingResult) | {"dev": dict, "test": dict | None}
-    fields = {name: wanted for name, wanted in fields.items() if name not in ("folder", *lists)}
+    fields = {name: wanted for name, wanted in fields.items() if name not in ("folder", "masks", "warnings")}
     stored = read_json(path, fields | {"recipe": dict}, remedy)
     if read_recipe(stored["recipe"]).to_dict() != recipe.to_dict():
         return None
     figures = {name: stored[name] for name in fields}
     for role in ("dev", "test"):
         figures[role] = figures[role] and _read_measured(path, figures[role], remedy)
-    figures |= {name: tuple(stored[name]) for name in lists if isinstance(stored.get(name), list)}
+    for name, kind in (("masks", int | float), ("warnings", str)):
+        values = stored.get(name, [])
+        if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+            raise InputError(f"{path} is damaged: its field {name!r} is not a list of such values. {remedy}")
+        figures[name] = tuple(values)
     return TrainingResult(folder=output, **figures)
 
 
 def _read_measured(path: Path, plain: dict[str, Any], remedy: str) -> Measured:
     fields = get_type_hints(Measured) | {"bleu": dict}
     try:
-        return Measured(**{name: check_fields(plain, fields)[name] for name in fields})
+        checked = check_fields(plain, fields)
+        checked["bleu"] = check_fields(checked["bleu"], dict.fromkeys(checked["bleu"], float))
+        return Measured(**{name: checked[name] for name in fields})
     except ValueError as error:
         raise InputError(f"{path} is damaged: {error}. {remedy}") from None
 

@@ -66,7 +66,7 @@ def literal_fusion(twin: LoadedModel, number: int, a: float, m: float, query: Te
     if chosen.fusion == "fixed":
         return a + chosen.ratio * calibrated
     if chosen.fusion == "anneal":
-        share = math.exp(-1.5)
+        share = float(np.float32(math.exp(-1.5)))  # it is kept in single precision
     else:
         row = head if chosen.gate == "head" else 0
         scaled = query / math.sqrt(len(query))

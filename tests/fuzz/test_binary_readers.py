@@ -86,7 +86,7 @@ def test_attributions_with_a_right_checksum_and_wrong_labels(tmp_path: Path) -> 
             plain = json.loads(case[0])
         except json.JSONDecodeError:
             plain = case[0]
-        write_arrays([(plain, case[1])], path)
+        write_arrays(iter([(plain, case[1])]), path)
         for one in load_attributions(path):
             one.words().to_dict()
             repr(one)

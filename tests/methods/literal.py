@@ -71,4 +71,4 @@ def close(ours, theirs: Tensor) -> None:
     theirs = theirs.detach().float()
     assert tuple(ours.shape) == tuple(theirs.shape)
     scale = theirs.abs().max().item()
-    torch.testing.assert_close(torch.from_numpy(ours.copy()), theirs, atol=1e-7 * scale + 1e-12, rtol=1e-6)
+    torch.testing.assert_close(torch.from_numpy(ours.copy()), theirs, atol=1e-6 * scale + 1e-12, rtol=1e-6)

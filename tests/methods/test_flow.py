@@ -23,9 +23,9 @@ def attentions(model, example):
 @pytest.mark.parametrize("name", ["gpt2", "bert-filler"])
 def test_rollout_is_the_product(name: str) -> None:
     model, example = example_of(name)
-    product = torch.eye(len(example.ids))
+    product = torch.eye(len(example.ids), dtype=torch.float64)
     for weights in attentions(model, example).attentions:
-        product = (0.3 * torch.eye(len(example.ids)) + 0.7 * weights[0].mean(0)) @ product
+        product = (0.3 * torch.eye(len(example.ids), dtype=torch.float64) + 0.7 * weights[0].mean(0)) @ product
     target = zoo.targets(name)
     why = sightline.explain(model, zoo.texts(name)[0], target and target[0], method="rollout", residual=0.3)
     close(why.scores, product[list(example.rows)][:, : why.scores.shape[1]])
@@ -35,10 +35,10 @@ def test_rollout_through_encoder_and_decoder() -> None:
     model, example = example_of("marian")
     output = attentions(model, example)
     source, steps = len(example.ids), len(example.decoder_ids)
-    encoded = torch.eye(source)
+    encoded = torch.eye(source, dtype=torch.float64)
     for weights in output.encoder_attentions:
         encoded = 0.5 * encoded + 0.5 * weights[0].mean(0) @ encoded
-    from_source, from_prefix = torch.zeros(steps, source), torch.eye(steps)
+    from_source, from_prefix = encoded.new_zeros(steps, source), torch.eye(steps, dtype=torch.float64)
     for own, cross in zip(output.decoder_attentions, output.cross_attentions, strict=True):
         own, cross = own[0].mean(0), cross[0].mean(0)
         from_source = 0.5 * from_source + 0.5 * own @ from_source
@@ -54,14 +54,14 @@ def alti_matrix(given: torch.Tensor, weights: torch.Tensor, value, output, resid
     heads, length = weights.shape[0], weights.shape[1]
     values = value(given).view(length, heads, -1)
     width = values.shape[-1]
-    none = output(torch.zeros(1, heads * width))[0]
-    summands = torch.zeros(length, length, given.shape[-1])
+    none = output(given.new_zeros(1, heads * width))[0]
+    summands = given.new_zeros(length, length, given.shape[-1])
     for t in range(length):
         for j in range(length):
             mixed = (weights[:, t, j, None] * values[j]).reshape(1, -1)
             summands[t, j] = output(mixed)[0] - none
         summands[t, t] += residual[t]
-    matrix = torch.zeros(length, length)
+    matrix = given.new_zeros(length, length)
     for t in range(length):
         total = summands[t].sum(0) + none
         pieces = summands[t]
@@ -78,7 +78,7 @@ def alti_matrix(given: torch.Tensor, weights: torch.Tensor, value, output, resid
 def test_alti_of_a_post_norm_encoder() -> None:
     model, example = example_of("bert-filler")
     output = attentions(model, example)
-    product = torch.eye(len(example.ids))
+    product = torch.eye(len(example.ids), dtype=torch.float64)
     for number, layer in enumerate(model.module.bert.encoder.layer):
         given = output.hidden_states[number][0]
         matrix = alti_matrix(
@@ -98,7 +98,7 @@ def test_alti_of_a_post_norm_encoder() -> None:
 def test_alti_of_a_pre_norm_decoder() -> None:
     model, example = example_of("gpt2")
     output = attentions(model, example)
-    product = torch.eye(len(example.ids))
+    product = torch.eye(len(example.ids), dtype=torch.float64)
     for number, layer in enumerate(model.module.transformer.h):
         stream = output.hidden_states[number][0]
 

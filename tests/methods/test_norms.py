@@ -31,10 +31,10 @@ def weighted_vectors(model, example, kind):
     for layer in layers:
         weights, values = layer.seen_by(seen).weights[0], layer.seen_by(seen).values[0]
         heads, width = values.shape[0], values.shape[2]
-        none = layer.output(torch.zeros(1, heads * width))
+        none = layer.output(values.new_zeros(1, heads * width))
         vectors = []
         for head in range(heads):
-            alone = torch.zeros(values.shape[1], heads * width)
+            alone = values.new_zeros(values.shape[1], heads * width)
             alone[:, head * width : (head + 1) * width] = values[head]
             vectors.append(layer.output(alone) - none)
         yield weights[..., None] * torch.stack(vectors)[:, None], torch.stack(vectors)
