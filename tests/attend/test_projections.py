@@ -181,6 +181,9 @@ def test_sparsity_goes_from_uniform_to_one_position():
     assert (sparsegen(scores, sparsity=-100.0) > 0).all()
     assert sparsegen(scores, sparsity=0.9).tolist() == [0, 1, 0, 0]
     torch.testing.assert_close(sparsegen(scores, sparsity=0.0), sparsemax(scores))
+    for sparsity in (1.0, 2.0, -float("inf"), float("nan")):
+        with pytest.raises(InputError, match="it must be a number less than 1"):
+            sparsegen(scores, sparsity=sparsity)
     assert (softmax(scores) > 0).all()
 
 

@@ -69,6 +69,14 @@ def real_rows(model: LoadedModel, inputs: dict, kind: str, weights: Tensor) -> T
     return inputs["attention_mask"][:, None, :, None].float()
 
 
+@pytest.mark.parametrize("name", zoo.ZOO)
+def test_the_eager_reference_is_a_copy_that_holds_the_same_weights(name: str) -> None:
+    model = zoo.model(name).module
+    with eager_attention(model) as reference:
+        assert reference is not model
+        assert all(one is other for one, other in zip(reference.parameters(), model.parameters(), strict=True))
+
+
 @pytest.mark.parametrize("name", ["marian", "t5", "llama", "bert-classifier"])
 @torch.no_grad()
 def test_in_single_precision_it_differs_by_rounding_alone(name: str) -> None:

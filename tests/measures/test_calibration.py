@@ -61,7 +61,7 @@ def test_bins_hold_the_rows_of_their_entropy_over_all_examples() -> None:
     assert (middle.mean, middle.defined) == (2.0, 1)
     assert (last.mean, last.defined) == (4.0, 1)  # open: 1 and above
     assert by_entropy(values, [first, second], edges=(0.5,))[0].defined == 2  # what is below the first edge is left out
-    for edges in ((1, 0), ()):
+    for edges in ((1, 0), (1, 1), ()):
         with pytest.raises(InputError, match="edges"):
             by_entropy(values, [first, second], edges=edges)
 
