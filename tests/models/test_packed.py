@@ -11,6 +11,7 @@ import zoo
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import sightline
@@ -136,6 +137,12 @@ def test_damage(folder: Path) -> None:
         assert "\n" not in str(one.value)
     path.write_bytes(whole)
     _change(path, name, None, {"format": FORMAT})
+    with pytest.raises(InputError, match="it has no checksum"):
+        read_packed(folder)
+    path.write_bytes(whole)
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+    _change(path, name, None, metadata)
     with pytest.raises(InputError, match="do not have its checksum"):
         read_packed(folder)
     path.write_bytes(whole)
