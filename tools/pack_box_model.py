@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(Path(__file__).parent))
 from box_card import CREDITS, write_calibration_card, write_card
@@ -35,6 +34,7 @@ from sightline.models.packed import pack_folder
 from sightline.models.saved_adapter import DESCRIPTION as ADAPTER
 from sightline.models.saved_adapter import WEIGHTS as ADAPTER_WEIGHTS
 from sightline.models.saved_calibration import attach_saved_calibration, save_calibration
+from sightline.models.sealed_weights import read_weights, write_weights
 from sightline.training.corpus import Corpora, read_corpora
 from sightline.training.languages import learn_languages
 from sightline.training.readouts import keep_readouts
@@ -132,8 +132,8 @@ def _carry_adapter(adapted: Path, run: Path, folder: Path, needed: bool) -> None
     if not any(_same(own, sightline.load(of, dtype=torch.float32)) for of in (run, folder)):
         raise InputError(f"The adapter in {adapted} was trained for other weights: train it for those of {run}.")
     shutil.copyfile(adapted / ADAPTER, folder / ADAPTER)
-    weights = {name: tensor.half() for name, tensor in load_file(adapted / ADAPTER_WEIGHTS).items()}
-    save_file(weights, folder / ADAPTER_WEIGHTS)
+    weights, _ = read_weights(adapted / ADAPTER_WEIGHTS)
+    write_weights({name: tensor.half() for name, tensor in weights.items()}, folder / ADAPTER_WEIGHTS)
 
 
 def _write_calibration(run: Path, folder: Path, twin: Path) -> None:
