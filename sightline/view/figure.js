@@ -45,8 +45,11 @@ export function visible(token) {
   const inner = token.replace(/^ +| +$/g, "");
   const before = token.length - token.replace(/^ +/, "").length;
   const after = token.length - before - inner.length;
-  const shown = [...inner].map(escaped).join("");
-  const accent = /^[\p{M}\u200c\u200d]/u.test(inner) ? "◌" : ""; // else it would land on what is drawn before it
+  const joined = inner.replace(/[\u200c\u200d]+$/, "");
+  // At the end a joiner has nothing of the token to join, and would reach for what is drawn after it.
+  const open = [...inner.slice(joined.length)].map((joiner) => (joiner === "\u200c" ? "\\u200c" : "\\u200d")).join("");
+  const shown = [...joined].map(escaped).join("") + open;
+  const accent = /^[\p{M}\u200c\u200d]/u.test(joined) ? "◌" : ""; // else it would land on what is drawn before it
   return "␣".repeat(before) + accent + shown + "␣".repeat(after);
 }
 

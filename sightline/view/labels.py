@@ -30,8 +30,11 @@ def visible(token: str) -> str:
     inner = token.strip(" ")
     before = len(token) - len(token.lstrip(" "))
     after = len(token) - before - len(inner)
-    shown = "".join(_escape(character) for character in inner)
-    if inner and (inner[0] in JOINERS or unicodedata.category(inner[0]).startswith("M")):
+    joined = inner.rstrip(JOINERS)
+    shown = "".join(_escape(character) for character in joined)
+    # At the end a joiner has nothing of the token to join, and would reach for what is drawn after it.
+    shown += inner[len(joined) :].encode("unicode_escape").decode("ascii")
+    if joined and (joined[0] in JOINERS or unicodedata.category(joined[0]).startswith("M")):
         shown = DOTTED_CIRCLE + shown  # else an accent would land on whatever is drawn before it
     return OPEN_BOX * before + shown + OPEN_BOX * after
 

@@ -204,7 +204,7 @@ def test_hostile_tokens_are_shown_and_never_run(show):
 def test_labels_are_made_visible_as_python_does(show):
     rng = random.Random(0)
     ranges = [(0, 0x250), (0x300, 0x370), (0x600, 0x700), (0x2000, 0x2070), (0xD800, 0xE000), (0xFDD0, 0x10000)]
-    texts = ["", " ", "  a ", "\u200dx", "a\u200cb"]
+    texts = ["", " ", "  a ", "\u200dx", "a\u200cb", "a\u200d", "\u200c"]
     for _ in range(400):
         low, high = rng.choice([*ranges, (0xE0000, 0xE0080), (0x1F600, 0x1F650), (0x1FFF0, 0x20000)])
         texts.append("".join(chr(rng.randrange(low, high)) for _ in range(rng.randrange(1, 4))))

@@ -30,6 +30,8 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=20)  # surroga
         ("\u0301", "◌\u0301"),
         ("e\u0301", "e\u0301"),
         ("می\u200cخواهم", "می\u200cخواهم"),
+        ("a\u200d", r"a\u200d"),
+        ("\u200d", r"\u200d"),
         ("猫", "猫"),
     ],
 )
