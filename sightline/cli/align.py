@@ -13,8 +13,9 @@ import typer
 from sightline.cli.options import STANDARD_OUTPUT, OptionalModelName, Output, Prefix, SourceLanguage, TargetLanguage
 from sightline.cli.settings import read_settings
 from sightline.errors import InputError
-from sightline.files import check_writable
+from sightline.files import check_readable, check_writable
 from sightline.models.box import BOX_MODEL
+from sightline.models.names import check_model_name
 
 if TYPE_CHECKING:
     from sightline.alignment.columns import Alignments
@@ -80,9 +81,15 @@ def align(
 
     Example: sightline align text.en text.es -o text.align
     """
+    for path in (output, save):
+        if path is not None:
+            check_writable(path)
+    for text in (source, target):
+        check_readable(text)
+    for name in (model, reverse):
+        check_model_name(name)
     from sightline.alignment.formats import write_alignments
 
-    check_writable(output)
     alignments: Iterator[Alignment | Alignments]
     if model is not None and (aligner or load):
         raise InputError("Align either with --model or with a statistical aligner (--aligner, --load).")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sightline.cli.options import STANDARD_OUTPUT, Output
-from sightline.files import check_writable
+from sightline.files import check_readable, check_writable
 
 
 def symmetrize(
@@ -37,9 +37,11 @@ def symmetrize(
 
     Example: sightline symmetrize forward.align reverse.align --rule grow-diag-final-and -o both.align
     """
+    check_writable(output)
+    for links in (forward, reverse):
+        check_readable(links)
     from sightline.alignment.formats import write_alignments
     from sightline.alignment.symmetrization import symmetrize_files
 
-    check_writable(output)
     alignments = symmetrize_files(forward, reverse, rule, format=format, base=base, reverse_target_first=not same_order)
     write_alignments(alignments, output, "jsonl" if json else format, base, confidences=confidences or json)

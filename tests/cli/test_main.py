@@ -128,7 +128,7 @@ main({arguments!r})
     ],
 )
 def test_a_signal_while_something_is_imported_is_quiet(module: str, name: str) -> None:
-    arguments = {"numba": ["symmetrize", "none", "none"], "rich.console": ["methods"]}.get(
+    arguments = {"numba": ["symmetrize", os.devnull, os.devnull], "rich.console": ["methods"]}.get(
         module, ["explain", "the cat"]
     )
     code = INTERRUPTED.format(module=module, signal=name, arguments=arguments)
