@@ -9,7 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from sightline.errors import InputError
@@ -47,6 +50,17 @@ def outcomes(cases: Iterator[Any], read: Callable[[Any], Any]) -> tuple[int, int
             raise AssertionError(f"{type(error).__name__} on {case!r}"[:2_000]) from error
         assert time.process_time() - begun < SLOWEST, f"slow on {case!r}"[:2_000]
     return well, refused
+
+
+def without_checks(module: ModuleType) -> Any:
+    """Import a module once more as users do, without checks of types: they compile inner functions at every call."""
+    assert module.__file__ is not None
+    spec = spec_from_loader(module.__name__, SourceFileLoader(module.__name__, module.__file__))
+    assert spec is not None
+    assert spec.loader is not None
+    again = module_from_spec(spec)
+    spec.loader.exec_module(again)
+    return again
 
 
 @contextmanager
