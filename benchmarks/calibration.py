@@ -49,7 +49,7 @@ def batches_of(run: Run, count: int) -> list[Any]:
 
 
 def in_turns(actions: dict[str, Callable[[int], object]], rounds: int) -> dict[str, float]:
-    """Give the processor time of each action, by turns; the first round warms up."""
+    """Return the processor time of each action, by turns; the first round warms up."""
     seconds = dict.fromkeys(actions, 0.0)
     for number in range(rounds + 1):
         for name, action in actions.items():
@@ -87,7 +87,7 @@ def measure_generation(runs: dict[str, Run], rounds: int, length: int = 30) -> d
 
 
 def peak_memory(kind: str) -> float:
-    """Give the MB that one process takes for an update, beyond what it took before."""
+    """Return the MB that one process takes for an update, beyond what it took before."""
     program = [sys.executable, __file__, "--memory-of", kind]
     return float(subprocess.run(program, check=True, capture_output=True, text=True).stdout)
 
@@ -103,7 +103,7 @@ def print_memory_of_a_step(kind: str) -> None:
 
 
 def measure_lstm(rounds: int) -> dict[str, float]:
-    """Give the time of a token in answers of 50 and of 200 tokens: with a state that is kept, it is the same."""
+    """Return the time of a token in answers of 50 and of 200 tokens: with a state that is kept, it is the same."""
     with tempfile.TemporaryDirectory() as folder:
         run = prepare("plain", folder)
     model = build_lstm(LstmSettings(width=192), run.tokenizer).eval()

@@ -42,7 +42,7 @@ def tokenise(model: LoadedModel, sources: list[str], targets: list[str]) -> tupl
 
 
 def bare(model: LoadedModel, *, with_logits: bool) -> Work:
-    """Give the loop that one would write without Sightline."""
+    """Return the loop that one would write without Sightline."""
     module = model.module if with_logits else model.module.model
     pad = model.tokenizer.pad_token_id
 

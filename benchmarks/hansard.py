@@ -49,7 +49,7 @@ class Direction:
         return sightline.align(self.model, self.sources, self.targets, progress=False, **options)
 
     def best_by_gold(self, method: str, settings: dict) -> tuple[float, str, list[Alignment]]:
-        """Give the lowest AER over layers and extractions, the way to it, and its links."""
+        """Return the lowest AER over layers and extractions, the way to it, and its links."""
         attributions = sightline.explain(
             self.model, self.sources, self.targets, method=method, progress=False, **settings
         )

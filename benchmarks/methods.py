@@ -23,7 +23,7 @@ warnings.filterwarnings("ignore")
 
 
 def bare_pass(model: Any, sources: list[str], targets: list[str]) -> Callable[[], None]:
-    """Give the model's own forward pass over the same pairs in batches of 32, tokenised beforehand."""
+    """Return the model's own forward pass over the same pairs in batches of 32, tokenised beforehand."""
     examples = [model.encode(s, t) for s, t in zip(sources, targets, strict=True)]
     examples.sort(key=len)
     batches = [model.inputs(model.batch(examples[i : i + 32])) for i in range(0, len(examples), 32)]

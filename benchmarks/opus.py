@@ -24,7 +24,7 @@ WORDS = 24
 
 
 def sentences(count: int) -> tuple[list[str], list[str]]:
-    """Give pairs of generated sentences, cut or joined to 24 words a side."""
+    """Return pairs of generated sentences, cut or joined to 24 words a side."""
     stream = GeneratedLanguage().stream("train")
     pairs = []
     source: list[str] = []
@@ -106,6 +106,6 @@ def in_process(code: str) -> Any:
 
 
 def peak_bytes() -> int:
-    """Give this process's peak memory. (`ru_maxrss` would begin with that of the process that started this one.)"""
+    """Return this process's peak memory. (`ru_maxrss` would begin with that of the process that started this one.)"""
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) * 1024

@@ -72,7 +72,7 @@ def flat(figures: dict[str, Any], path: str = "") -> dict[str, float]:
 
 
 def holds(value: float, aim: str) -> bool:
-    """Say whether a figure reaches its aim."""
+    """Return whether a figure reaches its aim."""
     sign, bound = aim.split()
     return value >= float(bound) if sign == ">=" else value <= float(bound)
 
@@ -94,7 +94,7 @@ def write_results(results: dict[str, Any]) -> None:
 
 
 def conditions() -> dict[str, str]:
-    """Say when, where and with which versions."""
+    """Return when, where and with which versions it was measured."""
     names = [
         line.split(":", 1)[1].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()

@@ -49,7 +49,7 @@ class Tokens:
 
     @property
     def special(self) -> Bool[np.ndarray, " position"]:
-        """Say which positions are special."""
+        """Return which positions are special."""
         return np.array([word is None for word in self.word_ids], dtype=bool)
 
     def take(self, positions: Sequence[int] | np.ndarray) -> Tokens:
@@ -65,7 +65,7 @@ class Tokens:
         return list(groups.values())
 
     def as_words(self) -> Tokens:
-        """Give one position to each word (and to each special position), in the order of `groups`."""
+        """Return one position for each word (and for each special position), in the order of `groups`."""
         firsts = [group[0] for group in self.groups()]
         word_ids = tuple(self.word_ids[i] for i in firsts)
         pieces = tuple(
@@ -96,7 +96,7 @@ class Top(NamedTuple):
 class Attribution:
     """Scores from input positions (columns) to output positions (rows) of one example.
 
-    The columns are the source and, where the method gives it, the target prefix behind it. Where the method ran the
+    The columns are the source and, where the method gives it, the target prefix after it. Where the method ran the
     vocabulary layer on the input as it is, `probabilities` and `ranks` (from 1) are those of the outputs; otherwise
     they are empty. `defaults` are the method's settings where nobody changed them.
     """
@@ -259,7 +259,7 @@ class Attribution:
     # Giving it to others
 
     def labels(self) -> dict[str, Any]:
-        """Give everything but the scores as plain Python data."""
+        """Return everything but the scores as plain Python data."""
         return {
             "method": self.method,
             "settings": dict(self.settings),
@@ -279,7 +279,7 @@ class Attribution:
         return self.labels() | {name: value for name, value in more.items() if value}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain Python data, ready for JSON."""
+        """Return plain Python data, ready for JSON."""
         return self._plain() | {"scores": self.scores.tolist()}
 
     @classmethod
@@ -363,7 +363,7 @@ class Attribution:
     # Looking at it
 
     def _picture(self) -> dict[str, Any]:
-        """Give what views draw; the scores stay an array, since nested lists of them would be large."""
+        """Return what views draw; the scores stay an array, since nested lists of them would be large."""
         return self._plain() | {"scores": self.scores}
 
     def show(self, console: Console | None = None) -> None:
@@ -373,13 +373,13 @@ class Attribution:
         show(self._picture(), console)
 
     def to_html(self) -> str:
-        """Give a self-contained page."""
+        """Return a self-contained page."""
         from sightline.view.html import render_page
 
         return render_page([self._picture()], title=f"Sightline: {self.method}")
 
     def to_svg(self, view: str = "heat_map") -> str:
-        """Give a vector graphic: the `heat_map`, or the `links`."""
+        """Return a vector graphic: the `heat_map`, or the `links`."""
         from sightline.view.svg import render_svg
 
         return render_svg(self._picture(), view)

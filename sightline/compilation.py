@@ -1,6 +1,6 @@
 """Compiling with numba, also where compiled functions cannot be kept on the disk.
 
-numba keeps them beside the package or in the user's cache folder (`NUMBA_CACHE_DIR` names another). Where none of them
+numba keeps them next to the package or in the user's cache folder (`NUMBA_CACHE_DIR` names another). Where none of them
 can be written, it would refuse to compile at all; here, functions are then compiled anew in each process.
 """
 

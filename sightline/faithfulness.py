@@ -48,11 +48,11 @@ class Faithfulness:
     correlation: Float[np.ndarray, " output"]
 
     def summary(self) -> dict[str, Summary]:
-        """Give mean and deviation of each measure, and how many outputs have it and have not."""
+        """Return mean and deviation of each measure, and how many outputs have it and have not."""
         return {name: summarize(getattr(self, name)) for name in MEASURES}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain Python data, ready for JSON; what is undefined everywhere is None."""
+        """Return plain Python data, ready for JSON; what is undefined everywhere is None."""
         measures = {name: summary._asdict() for name, summary in self.summary().items()}
         for measure in measures.values():
             measure |= {name: None for name, value in measure.items() if math.isnan(value)}
@@ -98,7 +98,7 @@ def measure_faithfulness(
 def _word_scores(
     model: LoadedModel, example: Example, method: str, rng: np.random.Generator
 ) -> Float[np.ndarray, "target source"]:
-    """Give a method's scores from source words to target words; a label is one word."""
+    """Return a method's scores from source words to target words; a label is one word."""
     source_words = [word for word in dict.fromkeys(example.source.word_ids) if word is not None]
     target_words = [word for word in dict.fromkeys(example.label_tokens.word_ids) if word is not None]
     if method == RANDOM:
@@ -127,7 +127,7 @@ class _Deletions:
         self.found: dict[frozenset[int], Float[np.ndarray, " target"] | None] = {}
 
     def __getitem__(self, deleted: Iterable[int]) -> Float[np.ndarray, " target"] | None:
-        """Give the probabilities without the words with these numbers; None if nothing would be left."""
+        """Return the probabilities without the words with these numbers; None if nothing would be left."""
         return self.found[frozenset(deleted)]
 
     @torch.no_grad()
@@ -175,7 +175,7 @@ def _needed(matrix: Float[np.ndarray, "target source"]) -> Iterable[frozenset[in
 
 
 def _measure(matrix: Float[np.ndarray, "target source"], deletions: _Deletions) -> list[tuple[float, float, float]]:
-    """Give comprehensiveness, sufficiency and correlation for every target word."""
+    """Return comprehensiveness, sufficiency and correlation for every target word."""
     everything = frozenset(range(matrix.shape[1]))
     whole = deletions[()]
     assert whole is not None
@@ -196,6 +196,6 @@ def _measure(matrix: Float[np.ndarray, "target source"], deletions: _Deletions) 
 
 
 def _drop(deletions: _Deletions, deleted: Iterable[int], target: int) -> float:
-    """Give p(y | x) - p(y | x without some words); undefined where nothing would be left."""
+    """Return p(y | x) - p(y | x without some words); undefined where nothing would be left."""
     whole, rest = deletions[()], deletions[deleted]
     return math.nan if whole is None or rest is None else float(whole[target] - rest[target])

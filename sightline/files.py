@@ -1,6 +1,6 @@
 """The one way to read lines, and the one way to write a file: whole or not at all.
 
-Whatever is written goes to a temporary file beside its place, under a name of its own, is forced to the disk and then
+Whatever is written goes to a temporary file next to its place, under a name of its own, is forced to the disk and then
 takes the place of the old file in one step. A reader sees the old file or the new one; of two processes that write one
 file, the later one wins. When writing fails, the old file stays as it was. Links are followed, and the old file's
 permissions are kept. Devices, pipes and standard output cannot be replaced: they are written straight.
@@ -250,7 +250,7 @@ def _is_descriptor(path: FilePath) -> bool:
 
 
 def _create(place: Path) -> tuple[int, Path]:
-    """Create a file beside another, with its permissions if it exists."""
+    """Create a file next to another, with its permissions if it exists."""
     unfinished = _unused_name(place)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
@@ -270,7 +270,7 @@ def _create(place: Path) -> tuple[int, Path]:
 
 
 def _unused_name(place: Path) -> Path:
-    """Return a name beside a file or folder that nobody else uses, and not too long for a name."""
+    """Return a name next to a file or folder that nobody else uses, and not too long for a name."""
     beginning = os.fsencode(place.name)[:200].decode(errors="ignore")
     return place.with_name(f".{beginning}.{secrets.token_hex(6)}{WRITING}")
 

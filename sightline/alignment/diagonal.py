@@ -72,7 +72,7 @@ def fit_tension(bins: Bins, weights: Float64[np.ndarray, " bin"], expected_dista
 @njit(cache=True)
 @no_type_check
 def _moments(bins, tension):
-    """Give, for each bin, the normaliser of the prior and the mean and variance of |i/n - j/m| under it."""
+    """Return, for each bin, the normaliser of the prior and the mean and variance of |i/n - j/m| under it."""
     normaliser = np.empty(len(bins.position))
     mean = np.empty(len(bins.position))
     variance = np.empty(len(bins.position))

@@ -47,7 +47,7 @@ class AlignmentScores:
         return "\n".join(map(str, self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain Python data, ready for JSON."""
+        """Return plain Python data, ready for JSON."""
         return {score.name: score.to_dict() for score in self}
 
 

@@ -204,7 +204,7 @@ def _growth(occurrences, tension):
 @njit(inline="always")
 @no_type_check
 def _start(occurrences, k, tension):
-    """Give w_i1, how many target words lie at or before the diagonal, |i/n - 1/m| signed, and 1/m."""
+    """Return w_i1, how many target words lie at or before the diagonal, |i/n - 1/m| signed, and 1/m."""
     i, n, m = occurrences.position[k], occurrences.source_length[k], occurrences.target_length[k]
     step = 1.0 / m
     away = i / n - step
@@ -337,7 +337,7 @@ def estimate(counts: Float64[np.ndarray, " entry"], alpha: float, probabilities:
 @njit(cache=True)
 @no_type_check
 def exp_digamma(x: float) -> float:
-    """Give exp(digamma(x)) for x > 0.
+    """Return exp(digamma(x)) for x > 0.
 
     digamma(x) = digamma(x + 6) - sum_k 1 / (x + k), k < 6, and the asymptotic series is exact to 1e-10 from 6 on.
     """

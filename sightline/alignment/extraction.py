@@ -151,7 +151,7 @@ def _silence(scores: Attribution, values: AnyMatrix) -> AnyMatrix:
 
 
 def _telling(values: AnyMatrix) -> Bool[np.ndarray, "target 1"]:
-    """Say which rows prefer some column to another; a single column has no rival and always tells."""
+    """Return which rows prefer some column to another; a single column has no rival and always tells."""
     if values.shape[1] < 2:
         return np.ones((len(values), 1), dtype=bool)
     spread = values.max(axis=1, keepdims=True) - values.min(axis=1, keepdims=True)

@@ -30,7 +30,7 @@ Lengths = tuple[int, int]
 PHARAOH_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)(?::(\S+))?")
 NUMBER = re.compile(r"[0-9]+")
 MOST_DIGITS = 19  # more are no number of anything that is counted here
-ENOUGH_SENTENCES = 10  # so many sentences with links, none of them at the first word of either side, tell the base
+ENOUGH_SENTENCES = 10  # this many sentences with links, none of them at the first word of either side, tell the base
 
 
 class WrittenLink(NamedTuple):

@@ -46,7 +46,7 @@ class Lexicon:
         return {word: number for number, word in enumerate(self.target_vocabulary)}
 
     def lookup(self, source: Words, target: Words) -> Float64[np.ndarray, "target source"]:
-        """Give the value of each target word under each source word of a pair; words that never met have 0."""
+        """Return the value of each target word under each source word of a pair; words that never met have 0."""
         table = np.zeros((len(target), len(source)))
         for i, x in enumerate(number_words(source, self.source_numbers)):
             for j, y in enumerate(number_words(target, self.target_numbers)):
@@ -65,14 +65,14 @@ class Lexicon:
         return replace(self, starts=kept_before[self.starts], targets=self.targets[kept], values=self.values[kept])
 
     def dense(self) -> Float64[np.ndarray, "source target"]:
-        """Give the whole table; for small vocabularies."""
+        """Return the whole table; for small vocabularies."""
         table = np.zeros((len(self.source_vocabulary), len(self.target_vocabulary)))
         table[self._rows, self.targets] = self.values
         return table
 
     @property
     def _rows(self) -> Int64[np.ndarray, " entry"]:
-        """Give the source word of each entry."""
+        """Return the source word of each entry."""
         return np.repeat(np.arange(len(self.source_vocabulary)), np.diff(self.starts))
 
 

@@ -57,7 +57,7 @@ def optimal_attention(
 def _loss_and_slope(
     weights: Float[Tensor, "row source"], differences: Float[Tensor, "row source output"]
 ) -> tuple[Float[Tensor, " row"], Float[Tensor, "row source"]]:
-    """Give -log p of the right outputs, and its derivative by each weight: sum_o p_o (gamma_lo - gamma_ly)."""
+    """Return -log p of the right outputs, and its derivative by each weight: sum_o p_o (gamma_lo - gamma_ly)."""
     mixed = torch.bmm(weights[:, None], differences)[:, 0]
     slope = torch.bmm(differences, mixed.softmax(1)[..., None])[..., 0]
     return mixed.logsumexp(1), slope

@@ -235,7 +235,7 @@ def _hugging_face_attention(
             mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()[None, None]
     elif mask.dtype != torch.bool:
         real = mask > torch.finfo(mask.dtype).min / 2
-        scores = scores + mask.masked_fill(~real, 0)  # a float mask may carry a bias beside the padding
+        scores = scores + mask.masked_fill(~real, 0)  # a float mask may carry a bias in addition to the padding
         mask = real
     output, weights = attend(
         module,

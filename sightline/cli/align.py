@@ -49,7 +49,7 @@ def align(
     ] = None,
     threshold: Annotated[float | None, typer.Option(help="Of the extractions threshold and softmax.")] = None,
     symmetrize: Annotated[
-        str | None, typer.Option(help="How two directions are joined: see `sightline symmetrize --help`.")
+        str | None, typer.Option(help="Rule that joins two directions: see `sightline symmetrize --help`.")
     ] = None,
     join: Annotated[
         str, typer.Option(help="What of two directions is joined: their scores first, or their links alone.")

@@ -38,7 +38,7 @@ def faithfulness(
         raise InputError(f"{file} has no text.")
     with_target = {len(pair) > 1 for pair in pairs}
     if len(with_target) > 1:
-        raise InputError(f"{file}: some lines have a target behind a tab and some have none: give it to all or none.")
+        raise InputError(f"{file}: some lines have a target after a tab and some have none: give it to all or none.")
     from rich.console import Console
     from rich.table import Table
 

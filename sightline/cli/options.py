@@ -17,14 +17,14 @@ SourceLanguage = Annotated[
 TargetLanguage = Annotated[
     str | None, typer.Option("--target-lang", help="Language of the target (the same, and OPUS-MT).")
 ]
-Prefix = Annotated[str, typer.Option(help="What to put before the source (T5).")]
+Prefix = Annotated[str, typer.Option(help="Text to put before each source (T5).")]
 Beam = Annotated[int, typer.Option(min=1, help="Hypotheses kept at a time; 1 is greedy.")]
-LengthPenalty = Annotated[float, typer.Option(help="More favours longer translations.")]
+LengthPenalty = Annotated[float, typer.Option(help="Power of the length; larger values favour longer translations.")]
 AligningMethod = Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")]
 STANDARD_OUTPUT = Path("-")
 
 
 def search_options(beam: int, length_penalty: float) -> dict[str, Any]:
-    """Give the options of transformers' `generate`, which refuses a length penalty where there is no beam."""
+    """Return the options of transformers' `generate`, which refuses a length penalty where there is no beam."""
     return {"num_beams": beam} | ({"length_penalty": length_penalty} if beam > 1 else {})

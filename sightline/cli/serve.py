@@ -25,12 +25,12 @@ def serve(
         list[str], typer.Option("--allow-host", help="A further host name that the page may be opened under.")
     ] = [],  # noqa: B006
     token: Annotated[
-        str | None, typer.Option(envvar="SIGHTLINE_TOKEN", help="What others have to know to use the server.")
+        str | None, typer.Option(envvar="SIGHTLINE_TOKEN", help="Secret that clients of other machines must send.")
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     folder: Annotated[Path | None, typer.Option("--runs", help="A folder of runs and studies to show.")] = None,
     seconds: Annotated[float, typer.Option(min=1, help="How long one request may take.")] = 60.0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but mistakes.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
     """Serve a page to translate, explain, align and compare on, and its JSON API.
 

@@ -1,4 +1,4 @@
-"""`sightline study`: measure what a paper claims, and set our figures beside its own."""
+"""`sightline study`: measure what a paper claims, and compare our figures with its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def study(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder; by default runs/NAME-PRESET.")] = (
         None
     ),
-    only: Annotated[str, typer.Option("--only", help="Run the steps whose names begin so; the report waits.")] = "",
+    only: Annotated[
+        str, typer.Option("--only", help="Run only the steps whose names start with this; skip the report.")
+    ] = "",
     model: Annotated[
         str | None, typer.Option("--model", help="norms: the encoder, a folder or a name on the hub.")
     ] = None,

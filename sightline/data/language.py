@@ -145,7 +145,7 @@ class _Speaker:
         self.units = count()
 
     def sentence(self) -> GeneratedPair:
-        """Say one to `clauses` clauses, joined by conjunctions, and link the words that share a unit."""
+        """Generate one to `clauses` clauses, joined by conjunctions, and link the words that share a unit."""
         parts = [self.clause()]
         for _ in range(self.rng.randrange(self.settings.clauses)):
             source, target = self.rng.choice(lexicon.CONJUNCTIONS)
@@ -163,7 +163,7 @@ class _Speaker:
         )
 
     def clause(self) -> _Phrase:
-        """Say subject and verb, and at times an object, an adposition phrase and an adverb."""
+        """Generate subject and verb, and at times an object, an adposition phrase and an adverb."""
         concept = self.words["verb"].draw(self.rng)
         past = self.inflected(PAST)
         subject, is_plural = self.noun_phrase(concept.topic, NOMINATIVE, is_subject=True)
@@ -185,7 +185,7 @@ class _Speaker:
         return _Phrase.join(parts, [subject, *rest, verb] if self.settings.long_reordering else parts)
 
     def noun_phrase(self, topic: int, case: int, is_subject: bool = False) -> tuple[_Phrase, bool]:
-        """Say a noun with what belongs to it, and tell whether it is plural."""
+        """Generate a noun with what belongs to it, and return whether it is plural."""
         noun = self.words["noun"].draw(self.rng)
         is_plural = self.inflected(PLURAL)
         opening = self.opening(is_plural)
@@ -202,7 +202,7 @@ class _Speaker:
         return _Phrase.join(parts, target_parts), is_plural
 
     def opening(self, is_plural: bool) -> _Phrase:
-        """Say a determiner, or an article (in the source only), or nothing."""
+        """Generate a determiner, or an article (in the source only), or nothing."""
         has_determiner, has_article = self.chance(DETERMINER), self.chance(self.settings.unaligned)
         if has_determiner:
             source, target = self.rng.choice(lexicon.DETERMINERS)
@@ -210,7 +210,7 @@ class _Speaker:
         return _Phrase(source=[(lexicon.ARTICLES[is_plural], None)] if has_article else [])
 
     def adjective(self, gender: int, is_plural: bool) -> _Phrase:
-        """Say an adjective that agrees with its noun."""
+        """Generate an adjective that agrees with its noun."""
         adjective = self.words["adjective"].draw(self.rng)
         agreement = gender if self.settings.inflection else 0
         return self.unit(
@@ -219,7 +219,7 @@ class _Speaker:
         )
 
     def adposition_phrase(self, topic: int) -> _Phrase:
-        """Say a noun phrase with a preposition in the source, a postposition in the target."""
+        """Generate a noun phrase with a preposition in the source, a postposition in the target."""
         source, target = self.rng.choice(lexicon.ADPOSITIONS)
         adposition = self.unit([source], [target])
         noun_phrase, _ = self.noun_phrase(topic, NOMINATIVE)
@@ -227,7 +227,7 @@ class _Speaker:
         return _Phrase.join(parts, parts[::-1] if self.settings.local_reordering else parts)
 
     def adverb(self) -> _Phrase:
-        """Say an adverb, which has one form."""
+        """Generate an adverb, which has one form."""
         adverb = self.words["adverb"].draw(self.rng)
         return self.unit(
             [adverb.source_partner, adverb.source + lexicon.SOURCE_ADVERB],

@@ -47,7 +47,7 @@ def compare_methods(model: LoadedModel, gold: Sequence[GoldSet], smoothgrad: int
 
 
 def _describe(choice: Choice) -> str:
-    """Say how each direction was read: by which layer, which head, which reading."""
+    """Describe how each direction was read: by which layer, which head, which reading."""
     readouts = []
     for readout in filter(None, (choice.forward, choice.backward)):
         named = [f"{name} {readout.settings[name]}" for name in ("layer", "head") if name in readout.settings]

@@ -164,7 +164,7 @@ def _cells(one: Compared) -> list[str]:
 
 
 def _signature(rate: tuple[str, Score]) -> str:
-    """Say what an error rate was measured on; the number of links is each method's own."""
+    """Describe what an error rate was measured on; the number of links is each method's own."""
     name, score = rate
     about = [f"{key}:{value}" for key, value in score.settings.items() if key != "links"]
     return f"{name} {'|'.join(about)}"

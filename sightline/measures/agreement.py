@@ -22,7 +22,7 @@ def top_overlap(u: Rows, v: Rows, k: int = 1, mask: Mask | None = None) -> PerRo
 
 
 def agreement(u: Rows, v: Rows, mask: Mask | None = None) -> PerRow:
-    """Tell (1 or 0) whether the highest position of u is among the highest 5% of v.
+    """Return 1 or 0: whether the highest position of u is among the highest 5% of v.
 
     A(u, v) = [ |{j : v_j > v_argmax(u)}| < 5% L ] for L real positions; undefined where there are none.
     It is not symmetric.
@@ -40,7 +40,7 @@ def random_agreement(u: Rows, v: Rows, seed: int, mask: Mask | None = None) -> P
 def contextualize(
     value: float, agreements: Sequence[float | int], performances: Sequence[float | int]
 ) -> tuple[float | int, bool]:
-    """Say how good a model is whose attention agrees with that of a trained one more than `value` (xi, eq. 11).
+    """Return how good a model is whose attention agrees with that of a trained one more than `value` (xi, eq. 11).
 
     The sequences go over the checkpoints of a second run: the agreement of its attention with the first run's, and its
     performance. Give the performance at the first checkpoint of strictly greater agreement, and True; where there is

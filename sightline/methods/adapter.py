@@ -1,6 +1,6 @@
 """What an alignment adapter has learned about a model: which source position each target position came from.
 
-The adapter (`sightline.attend.alignment`) is made by `sightline adapt` and lies beside the model.
+The adapter (`sightline.attend.alignment`) is made by `sightline adapt` and saved next to the model.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from sightline.models.loaded import LoadedModel
 
 @torch.no_grad()
 def attention(model: LoadedModel, batch: Batch, settings: AttentionSettings) -> Scored:
-    """Give the attention weights alpha of each layer, averaged over heads or head by head."""
+    """Return the attention weights alpha of each layer, averaged over heads or head by head."""
     reading = read_layers(model, settings)
     path = smooth_path(batch, settings)
     parts = ("original",) if settings.original else ("weights",)

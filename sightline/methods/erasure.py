@@ -38,7 +38,7 @@ class Variant:
 
 @torch.no_grad()
 def erasure(model: LoadedModel, batch: Batch, settings: ErasureSettings) -> Scored:
-    """Give how much each output changes when an input is taken away.
+    """Return how much each output changes when an input is taken away.
 
     D(x_i) = | p(y_t | x) - p(y_t | x without x_i) |    (Meister et al. 2021, eq. 6, before its rows are normalised)
     """
@@ -56,7 +56,7 @@ def erasure(model: LoadedModel, batch: Batch, settings: ErasureSettings) -> Scor
 
 @torch.no_grad()
 def hidden_erasure(model: LoadedModel, batch: Batch, settings: HiddenErasureSettings) -> Scored:
-    """Give how much each output changes when an encoder state is taken away.
+    """Return how much each output changes when an encoder state is taken away.
 
     D(h_i) = | p(y_t | h) - p(y_t | h without h_i) |, the attention projected anew over the remaining states
     (Meister et al. 2021, eq. 6)
@@ -160,7 +160,7 @@ def _without(model: LoadedModel, example: Example, side: str, position: int) -> 
 
 
 def _replacement(model: LoadedModel, how: str) -> Callable[[Sequence[Variant]], AbstractContextManager[None]]:
-    """Give the context in which the variants' embeddings are replaced; deleted tokens need none."""
+    """Return the context in which the variants' embeddings are replaced; deleted tokens need none."""
     if how == "delete":
         return lambda variants: nullcontext()
     vectors = {side: model.embedding_of(side, None if how == "zero" else how) for side in model.embedding_sites}

@@ -45,7 +45,7 @@ class Mixture:
 
 @torch.no_grad()
 def rollout(model: LoadedModel, batch: Batch, settings: RolloutSettings) -> Scored:
-    """Give attention rollout (Abnar and Zuidema 2020): the product of all layers' attention, residuals included.
+    """Return attention rollout (Abnar and Zuidema 2020): the product of all layers' attention, residuals included.
 
     A_l = r I + (1 - r) mean over heads of alpha_l;    rollout = A_L ... A_1
     """
@@ -64,7 +64,7 @@ def rollout(model: LoadedModel, batch: Batch, settings: RolloutSettings) -> Scor
 
 @torch.no_grad()
 def alti(model: LoadedModel, batch: Batch, settings: NoSettings) -> Scored:
-    """Give ALTI: how much of each input is in each state, by how near its vector comes to the whole.
+    """Return ALTI: how much of each input is in each state, by how near its vector comes to the whole.
 
     y_t = sum_j T_t(x_j), residual and layer norm included; c_tj = max(0, ||y_t||_1 - ||y_t - T_t(x_j)||_1), rows
     normalised to 1, multiplied over layers (Ferrando et al. 2022a; with a decoder, ALTI+, 2022b)
@@ -230,13 +230,13 @@ def _alti_mixture(layer: AttentionLayer, record: Record, addition: Addition) -> 
 
 
 def _proximity(whole: Float[Tensor, "batch target model"], pieces: Float[Tensor, "batch target piece model"]) -> Tensor:
-    """Give max(0, ||y||_1 - ||y - piece||_1)."""
+    """Return max(0, ||y||_1 - ||y - piece||_1)."""
     distance = (whole[:, :, None] - pieces).abs().sum(-1)
     return (whole.abs().sum(-1, keepdim=True) - distance).clamp(min=0)
 
 
 def _linear_norm(norm: nn.Module | None, total: Tensor, more: int = 0) -> Callable[[Tensor], Tensor]:
-    """Give a layer norm's linear part at a sum: the statistics are the sum's, the bias is left out."""
+    """Return a layer norm's linear part at a sum: the statistics are the sum's, the bias is left out."""
     if norm is None:
         return lambda pieces: pieces
     weight: Any = norm.weight

@@ -46,7 +46,7 @@ class Reduction(NamedTuple):
 
 
 def gradient(model: LoadedModel, batch: Batch, settings: GradientSettings) -> Scored:
-    """Give the size of the gradient of each output by each input's embedding.
+    """Return the size of the gradient of each output by each input's embedding.
 
     l1: mean over d of |d log p(y_t) / d e_i,d| (Li et al. 2016)
     l2: || d p(y_t) / d e_i || (Meister et al. 2021, eq. 4, before its rows are normalised)
@@ -58,7 +58,7 @@ def gradient(model: LoadedModel, batch: Batch, settings: GradientSettings) -> Sc
 
 
 def word_saliency(model: LoadedModel, batch: Batch, settings: WordSaliencySettings) -> Scored:
-    """Give gradient . embedding, signed: how an output answers to the strength of each input word.
+    """Return gradient . embedding, signed: how an output answers to the strength of each input word.
 
     psi(s_i, t_j) = d log p(t_j) / d W_si . W_si    (Ding et al. 2019, eq. 3)
     """
@@ -70,7 +70,7 @@ def word_saliency(model: LoadedModel, batch: Batch, settings: WordSaliencySettin
 
 
 def integrated_gradients(model: LoadedModel, batch: Batch, settings: IntegratedGradientsSettings) -> Scored:
-    """Give the mean gradient on the way from a baseline, times that way: the scores of a row sum to what was gained.
+    """Return the mean gradient on the way from a baseline, times that way: the scores of a row sum to what was gained.
 
     (e_i - b) . integral over a from 0 to 1 of d log p(y_t) / d e_i at b + a (e - b)    (Sundararajan et al. 2017)
     """
@@ -96,7 +96,7 @@ def sides_of(model: LoadedModel, prefix: bool) -> tuple[str, ...]:
 
 
 def columns_of(model: LoadedModel, sides: tuple[str, ...]) -> Columns:
-    """Say what the columns of scores over these sides are."""
+    """Return what the columns of scores over these sides are."""
     return "both" if model.continues or "prefix" in sides else "source"
 
 

@@ -24,7 +24,7 @@ from sightline.models.loaded import LoadedModel
 
 
 def hidden_gradient(model: LoadedModel, batch: Batch, settings: HiddenGradientSettings) -> Scored:
-    """Give the size of the gradient of each output by each encoder state, or of each state by each input.
+    """Return the size of the gradient of each output by each encoder state, or of each state by each input.
 
     output: | d p(y_t) / d h_i |, l1 or l2 (Lu et al. 2021, eq. 2)
     state: || d ||h_p|| / d e_i || (Meister et al. 2021, eq. 5, before its rows are normalised)

@@ -25,7 +25,7 @@ from sightline.models.states import EncoderOutput, take_rows
 
 
 def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMaskSettings) -> Scored:
-    """Give 1 - m of a mask that hurts each output as much as a small mask can: a calibrated model's, or a fitted one.
+    """Return 1 - m of a mask that hurts each output as much as a small mask can: a calibrated model's, or a fitted one.
 
     a^p = m a + (1 - m) uniform (eq. 3);  m minimises  log p(y_t; a^p) + alpha ||1 - m_t||_2 / sqrt(n)  (eq. 5 and 6)
     """
@@ -69,7 +69,7 @@ def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMa
 
 @torch.no_grad()
 def _learnt(model: LoadedModel, batch: Batch, calibration: Calibration) -> Scored:
-    """Give 1 - m of a calibrated model's own mask, layer by layer and head by head."""
+    """Return 1 - m of a calibrated model's own mask, layer by layer and head by head."""
     with calibration.running("calibrated") as masks:
         model.run(batch)
     removed = torch.stack([1 - mask for mask in masks.by_layer()], 1)  # (batch, layer, head, step, source)
@@ -78,6 +78,6 @@ def _learnt(model: LoadedModel, batch: Batch, calibration: Calibration) -> Score
 
 
 def _log_probs(model: LoadedModel, batch: Batch, encoded: EncoderOutput) -> Float[Tensor, "batch target"]:
-    """Give the outputs' log-probabilities; the encoder, which the mask does not touch, has run before."""
+    """Return the outputs' log-probabilities; the encoder, which the mask does not touch, has run before."""
     logits = take_rows(model.logits_after(batch, encoded), batch.rows)
     return -F.cross_entropy(precise(logits).transpose(1, 2), batch.outputs, reduction="none")

@@ -23,7 +23,7 @@ from sightline.models.loaded import LoadedModel
 
 @torch.no_grad()
 def norms(model: LoadedModel, batch: Batch, settings: NormsSettings) -> Scored:
-    """Give the norm of alpha f(x): of the sum over heads, or head by head.
+    """Return the norm of alpha f(x): of the sum over heads, or head by head.
 
     layer: || sum_h alpha_h(t, j) f_h(x_j) ||    head: || alpha_h(t, j) f_h(x_j) ||    (Kobayashi et al., eq. 4)
     """
@@ -52,7 +52,7 @@ def norms(model: LoadedModel, batch: Batch, settings: NormsSettings) -> Scored:
 def transformed_vectors(
     layer: AttentionLayer, values: Float[Tensor, "batch head source width"]
 ) -> Float[Tensor, "batch source head model"]:
-    """Give f_h(x_j): each head's value, through that head's part of the output projection."""
+    """Return f_h(x_j): each head's value, through that head's part of the output projection."""
     output_map = layer.output_map(values.shape[1]).to(values.dtype)
     return torch.einsum("bhsw,hwm->bshm", values, output_map)
 
@@ -60,7 +60,7 @@ def transformed_vectors(
 def gram_matrices(
     layer: AttentionLayer, values: Float[Tensor, "batch head source width"]
 ) -> Float[Tensor, "batch source head head"]:
-    """Give, for each source position, the inner products of the heads' transformed vectors.
+    """Return, for each source position, the inner products of the heads' transformed vectors.
 
     They hold all that a norm of a weighted sum needs: || sum_h a_h f_h ||^2 = a' G a. The tensor of all weighted
     vectors (head, target, source, model) is never built.
@@ -72,7 +72,7 @@ def gram_matrices(
 def norms_of_sum(
     weights: Float[Tensor, "batch head target source"], gram: Float[Tensor, "batch source head head"]
 ) -> Float[Tensor, "batch target source"]:
-    """Give || sum_h alpha_h f_h || from the Gram matrices."""
+    """Return || sum_h alpha_h f_h || from the Gram matrices."""
     by_source = weights.permute(0, 3, 2, 1)  # (batch, source, target, head)
     squares = ((by_source @ gram) * by_source).sum(-1)
     return squares.clamp(min=0).sqrt().transpose(1, 2)
@@ -81,6 +81,6 @@ def norms_of_sum(
 def norms_by_head(
     weights: Float[Tensor, "batch head target source"], gram: Float[Tensor, "batch source head head"]
 ) -> Float[Tensor, "batch head target source"]:
-    """Give || alpha_h f_h || from the diagonal of the Gram matrices."""
+    """Return || alpha_h f_h || from the diagonal of the Gram matrices."""
     lengths = gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()  # (batch, source, head)
     return weights.abs() * lengths.transpose(1, 2)[:, :, None]

@@ -39,7 +39,7 @@ def output_numbers(
     foils: Int[Tensor, "batch target"] | None,
     settings: OutputSettings,
 ) -> Float[Tensor, "batch target"]:
-    """Give (log-)probabilities of outputs, less those of their foils."""
+    """Return (log-)probabilities of outputs, less those of their foils."""
     # A forbidden token's logit may be -inf, and differences of infinities are no numbers.
     log_probs = precise(logits).log_softmax(-1).clamp(min=LOWEST_LOG_PROBABILITY)
     if settings.of == "probability":
@@ -82,7 +82,7 @@ def note_odds(logits: Float[Tensor, "batch target vocabulary"], outputs: Int[Ten
 
 
 def find_foils(model: LoadedModel, batch: Batch, contrast: str | None) -> Int[Tensor, "batch target"] | None:
-    """Give the ids that the outputs are contrasted with."""
+    """Return the ids that the outputs are contrasted with."""
     if contrast is None:
         return None
     if model.classifies:
@@ -115,7 +115,7 @@ def _agree_before(ids: Sequence[int], example: Example) -> bool:
 def output_cotangents(
     model: LoadedModel, batch: Batch, settings: OutputSettings, unchanged: bool = True
 ) -> Float[Tensor, "batch position width"]:
-    """Give the gradient of each output's number by the last stack's state at its own position.
+    """Return the gradient of each output's number by the last stack's state at its own position.
 
     Under `changed_embeddings` the model sees the changed embeddings here too; then the input is not `unchanged`.
     """

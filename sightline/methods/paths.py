@@ -29,11 +29,11 @@ class InputPath:
         self.weights = [1.0]
 
     def place(self, embedding: Float[Tensor, "batch position width"], point: int, side: str) -> Tensor:
-        """Give the embeddings at a point."""
+        """Return the embeddings at a point."""
         return embedding
 
     def direction(self, embedding: Float[Tensor, "batch position width"], side: str) -> Tensor:
-        """Give what a gradient is multiplied with."""
+        """Return what a gradient is multiplied with."""
         return embedding
 
     def prepared(self, scores: Float[Tensor, "*batch target column"]) -> Float[Tensor, "*batch target column"]:
@@ -105,12 +105,12 @@ class StraightPath(InputPath):
 
 
 def smooth_path(batch: Batch, settings: SmoothSettings) -> InputPath:
-    """Give SmoothGrad's points, or without samples the input itself."""
+    """Return SmoothGrad's points, or without samples the input itself."""
     return NoisyPath(batch, settings) if settings.smoothgrad else InputPath()
 
 
 def straight_path(model: LoadedModel, baseline: str, steps: int) -> InputPath:
-    """Give the points from a baseline (pad, zero or mask) to the input."""
+    """Return the points from a baseline (pad, zero or mask) to the input."""
     vectors = {
         side: model.embedding_of(side, None if baseline == "zero" else baseline) for side in model.embedding_sites
     }

@@ -23,7 +23,7 @@ from sightline.models.states import take_rows
 
 @torch.no_grad()
 def lexical_probe(model: LoadedModel, batch: Batch, settings: LexicalProbeSettings) -> Scored:
-    """Give the probability of each output if the model attended to one input alone.
+    """Return the probability of each output if the model attended to one input alone.
 
     beta_tl = N([h_l, s_t])_{y_t} (Snell et al. 2021, eq. 4), with the real decoder state s_t; for two labels
     beta_l = sigmoid((2y - 1) W' h_l) (eq. 9), whose logit is (2y - 1) W' h_l
@@ -34,7 +34,7 @@ def lexical_probe(model: LoadedModel, batch: Batch, settings: LexicalProbeSettin
 
 @torch.no_grad()
 def best_attention(model: LoadedModel, batch: Batch, settings: NoSettings) -> Scored:
-    """Give the attention weights that would make each output most probable, found by convex optimisation.
+    """Return the attention weights that would make each output most probable, found by convex optimisation.
 
     alpha^opt_t = argmin over the simplex of -log softmax(sum_l alpha_l W (h_l + s_t))_{y_t} (Snell et al. 2021, A.1)
     """
@@ -61,7 +61,7 @@ def _logits_by_position(model: LoadedModel, batch: Batch) -> Iterator[Float[Tens
 def _numbers(
     logits: Float[Tensor, "batch target vocabulary"], outputs: Tensor, quantity: str
 ) -> Float[Tensor, "batch target"]:
-    """Give the probabilities of outputs, or their logits: z_y - log of the sum of all other exp z."""
+    """Return the probabilities of outputs, or their logits: z_y - log of the sum of all other exp z."""
     index = outputs[..., None]
     if quantity == "probability":
         return logits.softmax(-1).gather(-1, index)[..., 0]

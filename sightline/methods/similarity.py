@@ -78,7 +78,7 @@ def similarity(
 def encoder_states(
     model: LoadedModel, batch: Batch, settings: SimilaritySettings
 ) -> Float[Tensor, "batch position width"]:
-    """Give the states of one layer of the encoder, of length 1 where their cosine is wanted."""
+    """Return the states of one layer of the encoder, of length 1 where their cosine is wanted."""
     encoder = model.module.get_encoder() if model.has_encoder_and_decoder else model.module.base_model
     output = encoder(input_ids=batch.ids, attention_mask=batch.mask.long(), output_hidden_states=True)
     states = getattr(output, "hidden_states", None) or (output[0],)

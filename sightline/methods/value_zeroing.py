@@ -26,7 +26,7 @@ Output = tuple[nn.Module, int]
 
 @torch.no_grad()
 def value_zeroing(model: LoadedModel, batch: Batch, settings: ValueZeroingSettings) -> Scored:
-    """Give the cosine distance between each layer's output with and without each value.
+    """Return the cosine distance between each layer's output with and without each value.
 
     1 - cos(x_t, x_t without v_j), in every layer by itself: the layers above see the clean output.
     """

@@ -19,17 +19,17 @@ def box_folder() -> Path:
 
 
 def has_box_model() -> bool:
-    """Say whether this installation holds the model."""
+    """Return whether this installation holds the model."""
     return (box_folder() / BOX_MODEL / "config.json").is_file()
 
 
 def is_in_box(path: Path) -> bool:
-    """Say whether a file belongs to the model in the box, which nobody changes."""
+    """Return whether a file belongs to the model in the box, which nobody changes."""
     return path.resolve().is_relative_to(box_folder().resolve())
 
 
 def find_in_box(name: str) -> tuple[Path, Path] | None:
-    """Give the folders of weights and of calibration if a name means a model in the box; `./en-es` is the user's."""
+    """Return the folders of weights and of calibration if a name means a model in the box; `./en-es` is the user's."""
     if name not in (BOX_MODEL, CALIBRATED_MODEL):
         return None
     if not has_box_model() or not (box_folder() / name).is_dir():

@@ -62,7 +62,7 @@ class LearnedQueryAttention(nn.Module):
     def forward(
         self, states: Float[Tensor, "batch source width"], mask: Bool[Tensor, "batch source"]
     ) -> Float[Tensor, "batch 1 width"]:
-        """Give the context of the one output: the states' mean, weighted by attention."""
+        """Return the context of the one output: the states' mean, weighted by attention."""
         if self.alignment == "last":
             mask = mask & (mask.flip(1).cumsum(1).flip(1) == 1)
         context, _ = attend(
@@ -102,7 +102,7 @@ class ClassifierForSequenceClassification(PreTrainedModel):
             self.attention.requires_grad_(True)
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Give weights as torch does; a Transformer initialises its own."""
+        """Initialise weights as torch does; a Transformer initialises its own."""
         if isinstance(module, nn.Embedding | nn.Linear | nn.LSTM):
             module.reset_parameters()
 
@@ -117,7 +117,7 @@ class ClassifierForSequenceClassification(PreTrainedModel):
         encoder_outputs: Any = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        """Give the logits of all labels; with the true ones, their mean cross-entropy too.
+        """Return the logits of all labels; with the true ones, their mean cross-entropy too.
 
         With `encoder_outputs` the encoder is not run.
         """
@@ -132,7 +132,7 @@ class ClassifierForSequenceClassification(PreTrainedModel):
     def _attended(
         self, input_ids: Int[Tensor, "batch source"], attention_mask: Int[Tensor, "batch source"] | None
     ) -> Bool[Tensor, "batch source"]:
-        """Say which positions can be attended; in a text of nothing but begin and end, these."""
+        """Return which positions can be attended; in a text of nothing but begin and end, these."""
         real = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         unattended = torch.tensor(self.config.unattended_ids or [], dtype=input_ids.dtype, device=input_ids.device)
         inner = real.bool() & ~torch.isin(input_ids, unattended)

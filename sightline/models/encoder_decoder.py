@@ -60,7 +60,7 @@ class EncoderDecoderModel(PreTrainedModel):
         use_cache: bool | None = None,
         **_: Any,
     ) -> Seq2SeqModelOutput:
-        """Give the decoder's last states; `past_key_values` is what it remembers of earlier steps."""
+        """Return the decoder's last states; `past_key_values` is what it remembers of earlier steps."""
         if encoder_outputs is None:
             encoder_outputs = self.encoder(input_ids=input_ids, attention_mask=attention_mask)
         decoded = self.decoder(
@@ -125,7 +125,7 @@ class EncoderDecoderForConditionalGeneration(PreTrainedModel, GenerationMixin):
         labels: Int[Tensor, "batch target"] | None = None,
         **_: Any,
     ) -> Seq2SeqLMOutput:
-        """Give the logits of every target position; with labels, their mean cross-entropy too."""
+        """Return the logits of every target position; with labels, their mean cross-entropy too."""
         if decoder_input_ids is None and labels is not None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         decoded = self.model(input_ids, attention_mask, decoder_input_ids, encoder_outputs, past_key_values, use_cache)

@@ -59,7 +59,7 @@ class AttentionLayer:
         return watch.call(self.module, self.call)
 
     def output_map(self, heads: int) -> Float[Tensor, "head width model"]:
-        """Give the linear map from each head's values to the layer's output, without its bias.
+        """Return the linear map from each head's values to the layer's output, without its bias.
 
         It is read off by applying the projection to unit vectors, so that a wrapped (LoRA) or quantised projection
         counts as it acts.
@@ -179,7 +179,7 @@ def _keep_output(outputs: dict[nn.Module, Tensor]) -> After:
 
 
 def _kind_in_one_stack(record: Record) -> str:
-    """Tell a classifier's one query over all its states from a causal stack and from one that sees everything."""
+    """Distinguish a classifier's one query over all its states from a causal stack and one that sees everything."""
     assert record.weights is not None
     if record.weights.shape[2] == 1:
         return "cross"

@@ -172,7 +172,7 @@ class LoadedModel:
         return example
 
     def with_output(self, example: Example, ids: Sequence[int]) -> Example:
-        """Give an example the output ids that the model answered."""
+        """Complete an example with the output ids that the model answered."""
         return self._fitted(self.texts.answered(example, tuple(ids)))
 
     def _fitted(self, example: Example) -> Example:
@@ -227,7 +227,7 @@ class LoadedModel:
         return next((pad for pad in known if pad is not None and pad >= 0), 0)
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
-        """Give the arguments of the model's forward pass."""
+        """Return the arguments of the model's forward pass."""
         inputs: dict[str, Any] = self.source_inputs(batch)
         if batch.decoder_ids is not None:
             inputs["decoder_input_ids"] = batch.decoder_ids
@@ -246,14 +246,14 @@ class LoadedModel:
         return (body if self.generates or self.fills_gaps else self.module)(**self.inputs(batch))
 
     def logits(self, batch: Batch) -> Float[Tensor, "batch target vocabulary"]:
-        """Give the logits of every output from one teacher-forced pass."""
+        """Return the logits of every output from one teacher-forced pass."""
         logits = self.module(**self.inputs(batch)).logits
         if self.classifies:
             return logits[:, None]
         return take_rows(logits, batch.rows)
 
     def log_probs(self, batch: Batch) -> Float[Tensor, "batch target"]:
-        """Give the log-probability of every output from one teacher-forced pass."""
+        """Return the log-probability of every output from one teacher-forced pass."""
         logits = self.logits(batch)
         precise = torch.promote_types(logits.dtype, torch.float32)  # half precision is too coarse for a log-softmax
         log_probs = logits.log_softmax(-1, dtype=precise)
@@ -261,18 +261,18 @@ class LoadedModel:
 
     @property
     def last_stack(self) -> nn.Module:
-        """Give the stack of layers whose last states the outputs are read from."""
+        """Return the stack of layers whose last states the outputs are read from."""
         return self.module.get_decoder() if self.has_encoder_and_decoder else self.module.base_model
 
     def run_encoder(self, batch: Batch) -> EncoderOutput:
-        """Give the encoder's last states; where there is no decoder behind it, those of the whole stack."""
+        """Return the encoder's last states; where there is no decoder behind it, those of the whole stack."""
         encoder = self.module.get_encoder() if self.has_encoder_and_decoder else self.last_stack
         output = encoder(**self.source_inputs(batch))
         more = getattr(self.last_stack, "takes_from_encoder", ())  # decoders of ours say what
         return EncoderOutput(output[0], {name: output[name] for name in more})
 
     def logits_after(self, batch: Batch, encoded: EncoderOutput) -> Tensor:
-        """Give the logits of every decoder position, or of a classifier's label, given the encoder's last states."""
+        """Return the logits of every decoder position, or of a classifier's label, given the encoder's last states."""
         output = ModelOutput(last_hidden_state=encoded.states, **encoded.beside)
         inputs = self.inputs(batch) | {"encoder_outputs": output}
         if self.classifies:  # which still asks its ids what can be attended
@@ -283,7 +283,7 @@ class LoadedModel:
     def last_states(
         self, batch: Batch, encoded: EncoderOutput | None = None, length: int | None = None
     ) -> Float[Tensor, "batch position width"]:
-        """Give the last stack's last states, over the first `length` positions; later ones cannot change them."""
+        """Return the last stack's last states, over the first `length` positions; later ones cannot change them."""
         if encoded is not None:
             assert batch.decoder_ids is not None
             return self.last_stack(
@@ -318,7 +318,7 @@ class LoadedModel:
 
     @cached_property
     def embedding_sites(self) -> dict[str, EmbeddingSite]:
-        """Say where the source is embedded and, in a decoder of its own, the target prefix."""
+        """Return where the source is embedded and, in a decoder of its own, the target prefix."""
         if not self.has_encoder_and_decoder:
             return {"source": embedding_site(self.module)}
         return {
@@ -328,7 +328,7 @@ class LoadedModel:
 
     @torch.no_grad()
     def embedding_of(self, side: str, token: str | None) -> Float[Tensor, " width"]:
-        """Give the (scaled) embedding of the tokenizer's pad, mask or unknown token; None gives zeros."""
+        """Return the (scaled) embedding of the tokenizer's pad, mask or unknown token; None gives zeros."""
         site = self.embedding_sites[side]
         attribute = {"pad": "pad_token_id", "mask": "mask_token_id", "unknown": "unk_token_id"}
         number = 0 if token is None else getattr(self.tokenizer, attribute[token], None)
@@ -385,7 +385,7 @@ class LoadedModel:
 
     @property
     def calibration(self) -> Calibration | None:
-        """Give the calibration that the model's cross-attention has, if it has one."""
+        """Return the calibration that the model's cross-attention has, if it has one."""
         return getattr(self.module, CALIBRATION, None)
 
     @contextmanager

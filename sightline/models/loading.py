@@ -44,7 +44,7 @@ for _cls in OURS.values():
 
 DEFAULT_MEMORY = "2GB"
 _speaking = threading.RLock()
-SAVE_IT = "save it beside the model with save_pretrained, or load(model, tokenizer=...)."
+SAVE_IT = "save it next to the model with save_pretrained, or load(model, tokenizer=...)."
 
 
 def load(
@@ -65,8 +65,8 @@ def load(
     model in the box (`en-es-calibrated`: with calibrated attention). Languages are for multilingual translation models
     and for those that translate both ways, which recognise the language of each text where none is named. `prefix` is
     put before every source (T5), `chat` wraps the source in the tokenizer's chat template. `max_memory` bounds what a
-    method holds beside the model itself. A tokenizer object stays as it is: where languages are given, they are set on
-    a copy. A model that is loaded already is returned as it is.
+    method holds in addition to the model itself. A tokenizer object stays as it is: where languages are given,
+    they are set on a copy. A model that is loaded already is returned as it is.
     """
     if isinstance(model, LoadedModel):
         _check_nothing_given(

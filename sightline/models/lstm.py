@@ -8,7 +8,7 @@ the mean of the directions' last states and runs on the target alone, and attent
 with K heads that are summed or averaged (eq. 20 and 21), and a linear variant p_t = softmax(W (c_t + s_t)) (eq. 32).
 
 Ding et al. 2019 (fairseq's lstm_wiseman): one direction, one layer, and input feeding: what the output is read from at
-one step goes, beside the embedding, into the next. Its settings are `LstmSettings(layers=1, bidirectional=False,
+one step goes, together with the embedding, into the next. Its settings are `LstmSettings(layers=1, bidirectional=False,
 input_feeding=True, combination="tanh", tied="none")`.
 """
 
@@ -122,7 +122,7 @@ class LstmAttention(nn.Module):
         mask: Bool[Tensor, "batch source"] | None,
         first: int | None = None,
     ) -> Float[Tensor, "batch target width"]:
-        """Give the contexts of all decoder states, or of a step, which stands at target position `first`."""
+        """Return the contexts of all decoder states, or of a step, which stands at target position `first`."""
         keys = encoded[:, None].expand(-1, self.heads, -1, -1)  # (batch, head, source, encoded_width)
         queries = None
         if self.query is None:
@@ -146,7 +146,7 @@ class LstmAttention(nn.Module):
         return self._merged(contexts)
 
     def of_single_states(self, encoded: Float[Tensor, "batch source width"]) -> Float[Tensor, "batch source context"]:
-        """Give the context that each encoder state would make if all heads attended to it alone."""
+        """Return the context that each encoder state would make if all heads attended to it alone."""
         return self._merged(encoded[:, None].expand(-1, self.heads, -1, -1))
 
     def _merged(self, contexts: Float[Tensor, "batch head target width"]) -> Float[Tensor, "batch target context"]:
@@ -220,7 +220,7 @@ class LstmModel(EncoderDecoderModel):
         super().__init__(config, encoder, LstmDecoder(config))
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Give weights as torch does; embeddings that are the output too begin small, as the first logits should."""
+        """Initialise weights as torch does; embeddings that are the output too start small, as logits should."""
         if isinstance(module, nn.Embedding) and self.config.tied == "all":
             nn.init.normal_(module.weight, std=self.config.width**-0.5)
         elif isinstance(module, nn.Embedding | nn.Linear | nn.LSTM):

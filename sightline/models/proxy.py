@@ -34,12 +34,12 @@ class BagOfWords(nn.Module):
             nn.init.normal_(weight, std=width**-0.5)
 
     def forward(self, words: Int[Tensor, " word"], starts: Int[Tensor, " pair"]) -> Float[Tensor, "pair output"]:
-        """Give the logits of each source; they lie end to end in `words`, the i-th from `starts[i]`."""
+        """Return the logits of each source; they lie end to end in `words`, the i-th from `starts[i]`."""
         return self.output(nn.functional.embedding_bag(words, self.embedding.weight, starts, mode="mean"))
 
     @torch.no_grad()
     def probe(self, source: Words, target: Words) -> Float[np.ndarray, "target source"]:
-        """Give the probability of each target word under each source word alone (eq. 6)."""
+        """Return the probability of each target word under each source word alone (eq. 6)."""
         probabilities = self.output(self.embedding(torch.tensor(source))).softmax(-1)
         return probabilities[:, torch.tensor(target)].T.numpy()
 
@@ -56,7 +56,7 @@ class BagOfWords(nn.Module):
 
 
 def proxy_loss(model: BagOfWords, sources: Sequence[Words], targets: Sequence[Words]) -> tuple[Float[Tensor, ""], int]:
-    """Give the negative log-likelihood of all output words, and how many they are (eq. 14)."""
+    """Return the negative log-likelihood of all output words, and how many they are (eq. 14)."""
     words = torch.tensor([word for source in sources for word in source])
     starts = torch.tensor(np.cumsum([0, *(len(source) for source in sources[:-1])]))
     log_probs = model(words, starts).log_softmax(-1)
@@ -113,7 +113,7 @@ def shuffled_batches(examples: int, batch: int, seed: int) -> Iterator[Int[np.nd
 def logit_derivative(
     model: BagOfWords, sources: Sequence[Words], targets: Sequence[Words]
 ) -> Float[np.ndarray, "source output"]:
-    """Give the derivative by time, under gradient flow on the loss of all pairs, of every logit W_o . e_i.
+    """Return the derivative by time, under gradient flow on the loss of all pairs, of every logit W_o . e_i.
 
     d(W e)/dt = W de/dt + dW/dt e, with de/dt and dW/dt the negative gradients (eq. 39-41, signs mended)
     """
@@ -125,5 +125,5 @@ def logit_derivative(
 
 
 def expected_derivative(counts: Float[np.ndarray, "source output"]) -> Float[np.ndarray, "source output"]:
-    """Give what the derivative at the start comes to in a wide model: 2 (C_io - mean of the row) (eq. 54)."""
+    """Return what the derivative at the start comes to in a wide model: 2 (C_io - mean of the row) (eq. 54)."""
     return 2 * (counts - counts.mean(axis=1, keepdims=True))

@@ -78,7 +78,7 @@ def run_layer(
 
 
 def _weights_with_padding(lstm: nn.LSTM, suffix: str) -> list[Tensor]:
-    """Give the weights of a layer and direction, with what padding does to its gates: input, forget, cell, output."""
+    """Return the weights of a layer and direction, with what padding does to its gates: input, forget, cell, output."""
     inputs, *others = (getattr(lstm, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     at_padding = inputs.new_tensor([-SHUT, SHUT, 0.0, 0.0]).repeat_interleave(lstm.hidden_size)
     return [torch.cat([inputs, at_padding[:, None]], 1), *others]

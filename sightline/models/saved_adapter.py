@@ -1,4 +1,4 @@
-"""Alignment adapters' files: beside their model, one adapter for each direction that it translates in."""
+"""Alignment adapters' files: next to their model, one adapter for each direction that it translates in."""
 
 from __future__ import annotations
 

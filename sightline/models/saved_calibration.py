@@ -1,4 +1,4 @@
-"""A calibration's files: a small adapter beside its model.
+"""A calibration's files: a small adapter next to its model.
 
 They lie in the model's folder; the model itself, as transformers saves and loads it, knows nothing of them.
 """
@@ -31,7 +31,7 @@ def save_calibration(calibration: Calibration, folder: Path) -> None:
 
 
 def attach_saved_calibration(module: Any, folder: Path) -> None:
-    """Give a model the calibration that is saved in its folder, if there is one."""
+    """Attach to a model the calibration that is saved in its folder, if there is one."""
     if not (folder / SETTINGS).is_file():
         return
     remedy = f"Take {SETTINGS} and {WEIGHTS} from one place, or remove both to load the model without."

@@ -55,7 +55,7 @@ class Texts:
         return self._without_output(source, second)
 
     def answered(self, example: Example, ids: tuple[int, ...]) -> Example:
-        """Give an example the output that the model answered."""
+        """Complete an example with the output that the model answered."""
         return example
 
     def _without_output(self, source: Words, second: Words = ()) -> Example:

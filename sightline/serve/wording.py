@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Wording(NamedTuple):
-    """What a method tells, and its cost beside one pass of the model."""
+    """What a method tells, and its cost relative to one pass of the model."""
 
     does: str
     cost: str

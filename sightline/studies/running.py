@@ -183,7 +183,7 @@ class _Results(dict[str, Any]):
 
 
 def _finished(steps: Sequence[Step], folder: Path) -> tuple[_Results, dict[str, float]]:
-    """Give the data and the seconds of the steps that are finished."""
+    """Return the data and the seconds of the steps that are finished."""
     results, seconds = _Results(), {}
     for step in steps:
         path = _step_file(folder, step)
@@ -194,7 +194,7 @@ def _finished(steps: Sequence[Step], folder: Path) -> tuple[_Results, dict[str, 
 
 
 def _kept(path: Path, compute: Callable[[], Any], earlier: Callable[[], float] = lambda: 0.0) -> dict[str, Any]:
-    """Give what a file keeps, or compute it and write the file, whole or not at all; with the seconds it took."""
+    """Return what a file keeps, or compute it and write the file, whole or not at all; with the seconds it took."""
     if path.exists():
         return _read_kept(path)
     begun = time.monotonic()
@@ -258,7 +258,7 @@ def _judged(claim: Claim, results: Results) -> dict[str, str]:
 
 
 def _filled(table: Table, results: Results) -> dict[str, Any]:
-    """Give a table with our figures and the paper's, over all rows and columns that either has."""
+    """Return a table with our figures and the paper's, over all rows and columns that either has."""
     ours: Figures = table.measured(results)
     rows = list(dict.fromkeys([*table.published, *ours]))
     columns = list(dict.fromkeys(column for half in (table.published, ours) for row in half.values() for column in row))

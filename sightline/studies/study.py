@@ -51,10 +51,10 @@ class Work(Protocol):
     folder: Path
 
     def keep(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Give what a part of the step computed, now or before the study was stopped."""
+        """Return what a part of the step computed, now or before the study was stopped."""
 
     def say(self, text: str) -> None:
-        """Tell people what is going on."""
+        """Print what is going on."""
 
 
 @dataclass(frozen=True)

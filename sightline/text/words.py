@@ -50,7 +50,7 @@ class Encoded:
     segments: tuple[int, ...] = ()
 
     def tokens(self, words: tuple[str, ...], start: int = 0, stop: int | None = None) -> Tokens:
-        """Give the positions from `start` to `stop` as Tokens."""
+        """Return the positions from `start` to `stop` as Tokens."""
         return Tokens(self.pieces[start:stop], self.word_ids[start:stop], words)
 
 

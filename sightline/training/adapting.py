@@ -230,7 +230,7 @@ class _Trainer:
         self.adapters = [_build(side.model) for side in corpus.sides]
 
     def run(self, count: int, say: Callable[[str], None]) -> _Outcome:
-        """Train so many rounds and keep the best one's weights."""
+        """Train this many rounds and keep the best one's weights."""
         rounds: list[Round] = []
         weights = []
         for number in range(1, count + 1):

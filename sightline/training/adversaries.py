@@ -29,13 +29,13 @@ SMALLEST = 1e-12
 
 
 def js_divergence(p: Float[Tensor, "*rows position"], q: Float[Tensor, "*rows position"]) -> Float[Tensor, "*rows"]:
-    """Give the Jensen-Shannon divergence, with gradients that are finite at zeros."""
+    """Return the Jensen-Shannon divergence, with gradients that are finite at zeros."""
     middle = (p + q) / 2
     return (kl_divergence(p, middle) + kl_divergence(q, middle)) / 2
 
 
 def kl_divergence(p: Float[Tensor, "*rows position"], q: Float[Tensor, "*rows position"]) -> Float[Tensor, "*rows"]:
-    """Give KL(p || q), with gradients that are finite at zeros."""
+    """Return KL(p || q), with gradients that are finite at zeros."""
     return (p * (p.clamp(min=SMALLEST).log() - q.clamp(min=SMALLEST).log())).sum(-1)
 
 
@@ -51,7 +51,7 @@ def load_base(settings: AdversarySettings, device: torch.device) -> ClassifierFo
 
 
 def transfer(base: nn.Module, model: ClassifierForSequenceClassification) -> None:
-    """Give a model the base model's parameters, frozen, but for those of attention."""
+    """Copy the base model's parameters into a model, frozen, but for those of attention."""
     # Deviation: attention starts anew, since from the base model's own the loss only rises: the distance of predictions
     # grows at once, the divergence with the square of a step.
     own = {name: tensor for name, tensor in model.state_dict().items() if name.startswith("attention.")}
@@ -79,7 +79,7 @@ class AdversarialObjective(nn.Module):
         attention_mask: Int[Tensor, "batch source"],
         labels: Int[Tensor, " batch"],
     ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
-        """Give the loss, summed over texts, and beside it (the same, correct labels, labels)."""
+        """Return the loss, summed over texts, and with it (the same, correct labels, labels)."""
         with torch.no_grad():
             base_logits, base_weights = classify(self._base[0], input_ids, attention_mask)
         logits, weights = classify(self.model, input_ids, attention_mask)
@@ -92,7 +92,7 @@ class AdversarialObjective(nn.Module):
 def classify(
     model: nn.Module, input_ids: Int[Tensor, "batch source"], attention_mask: Int[Tensor, "batch source"]
 ) -> tuple[Float[Tensor, "batch label"], Float[Tensor, "batch source"]]:
-    """Give a classifier's logits and its attention over the text."""
+    """Return a classifier's logits and its attention over the text."""
     with watch(model, [model.attention]) as seen:  # type: ignore[list-item]
         logits = model(input_ids=input_ids, attention_mask=attention_mask).logits.float()
     return logits, seen[model.attention].weights[:, 0, 0]  # type: ignore[index]

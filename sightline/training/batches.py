@@ -39,7 +39,7 @@ class Ragged:
         return np.diff(self.starts)
 
     def padded(self, rows: Int[np.ndarray, " row"], padding: int) -> Int[np.ndarray, "row width"]:
-        """Give some rows as one array, filled up on the right."""
+        """Return some rows as one array, filled up on the right."""
         lengths = self.lengths[rows]
         positions = np.arange(lengths.max())
         inside = positions < lengths[:, None]
@@ -65,7 +65,7 @@ class EncodedPairs:
         return int(self.target.lengths[rows].sum())
 
     def tensors(self, rows: Int[np.ndarray, " row"], device: torch.device) -> dict[str, Tensor]:
-        """Give some pairs as the model takes them; labels of padding are `IGNORED`."""
+        """Return some pairs as the model takes them; labels of padding are `IGNORED`."""
         source = self.source.padded(rows, self.pad_id)
         labels = self.target.padded(rows, IGNORED)
         decoder = np.concatenate([np.full((len(rows), 1), self.start_id), labels[:, :-1]], axis=1)
@@ -108,7 +108,7 @@ def encode_pairs(
 
 
 def encode_texts(sentences: list[str], tokenizer: Any, *, as_targets: bool = False) -> list[list[int]]:
-    """Give the ids of texts, with their end token."""
+    """Return the ids of texts, with their end token."""
     ids: list[list[int]] = []
     for start in range(0, len(sentences), ENCODE_AT_ONCE):
         some = sentences[start : start + ENCODE_AT_ONCE]

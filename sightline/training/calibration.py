@@ -40,7 +40,7 @@ TINY = 1e-12
 
 
 def prepare_calibration(model: LoadedModel, settings: CalibratedTrainingSettings) -> None:
-    """Give a model a new calibration and, where the recipe names a base, its weights, which are then kept."""
+    """Attach a new calibration to a model and, where the recipe names a base, load its weights, which are then kept."""
     if settings.base is not None:
         try:
             model.module.load_state_dict(load(settings.base).module.state_dict())

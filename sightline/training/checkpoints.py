@@ -2,7 +2,7 @@
 
 A checkpoint holds the model with its tokenizer (it loads with `sightline.load`), the optimiser and the position in the
 data. The learning rate and the random numbers of a step are functions of its number, so that nothing else is needed
-to go on exactly. It is written beside its place, forced to the disk, and renamed; what a crash leaves is removed.
+to go on exactly. It is written next to its place, forced to the disk, and renamed; what a crash leaves is removed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Position:
 
 
 class Checkpoints:
-    """The checkpoints of a run, one `every` so many steps, of which the last few and the best are kept.
+    """The checkpoints of a run, one every `every` steps, of which the last few and the best are kept.
 
     One at another step was written because the run was stopped; it lasts until the next.
     """

@@ -26,7 +26,7 @@ class EncodedTexts(EncodedPairs):
     """Labelled texts as ids; the target is the number of the label."""
 
     def tensors(self, rows: Int[np.ndarray, " row"], device: torch.device) -> dict[str, Tensor]:
-        """Give some texts as the model takes them, with their labels."""
+        """Return some texts as the model takes them, with their labels."""
         tensors = super().tensors(rows, device)
         del tensors["decoder_input_ids"]
         return tensors | {"labels": tensors["labels"][:, 0]}
@@ -80,7 +80,7 @@ class ClassificationObjective(nn.Module):
         attention_mask: Int[Tensor, "batch source"],
         labels: Int[Tensor, " batch"],
     ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
-        """Give the balanced loss, summed over texts, and beside it (cross-entropy, correct labels, labels)."""
+        """Return the balanced loss, summed over texts, and with it (cross-entropy, correct labels, labels)."""
         logits = self.model(input_ids=input_ids, attention_mask=attention_mask).logits.float()
         loss = F.cross_entropy(
             logits, labels, weight=self.weights, label_smoothing=self.label_smoothing, reduction="sum"

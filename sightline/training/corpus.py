@@ -30,7 +30,7 @@ HELD_OUT_ROLES = ("dev", "test")
 
 @dataclass(frozen=True)
 class Corpora:
-    """The texts to train on, made of so many pairs, and the pairs held out; `test` may be empty.
+    """The texts to train on, made of this many pairs, and the pairs held out; `test` may be empty.
 
     `skipped` counts what was left out, and why; `tests` has the test pairs by the name of their corpus.
     """
@@ -43,7 +43,7 @@ class Corpora:
     tests: dict[str, list[TextPair]] = field(default_factory=dict)
 
     def summary(self) -> str:
-        """Say how many pairs there are and how many were left out."""
+        """Return in words how many pairs there are and how many were left out."""
         joined = f" in {len(self.train):,} texts" if len(self.train) != self.train_pairs else ""
         kept = f"{self.train_pairs:,} pairs to train on{joined}, {len(self.dev):,} for dev, {len(self.test):,} for test"
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.items())
@@ -51,7 +51,7 @@ class Corpora:
 
 
 def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
-    """Read all pairs of a recipe whose files lie beside `folder`."""
+    """Read all pairs of a recipe whose files are in `folder`."""
     skipped: Counter[str] = Counter()
     read = partial(_read_corpus, data=data, folder=folder, skipped=skipped)
     parts = [_distinct(read(corpus, "train"), skipped) for corpus in data.training_corpora]
@@ -124,7 +124,7 @@ def _labelled(name: str, split: str, folder: Path) -> list[Labelled]:
 
 
 def find_file(name: str, folder: Path) -> Path:
-    """Find a file of a recipe: beside the recipe, else in the folder of corpora."""
+    """Find a file of a recipe: next to the recipe, else in the folder of corpora."""
     beside = folder / name
     if beside.is_file():
         return beside

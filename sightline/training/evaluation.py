@@ -38,7 +38,7 @@ class Measured:
 def measure(
     objective: nn.Module, pairs: EncodedPairs, batch_tokens: int, accelerator: Accelerator
 ) -> tuple[float, float]:
-    """Give cross-entropy and accuracy over all labels; the batches are shared out among processes."""
+    """Return cross-entropy and accuracy over all labels; the batches are shared out among processes."""
     objective.eval()
     batches = epoch_batches(pairs, batch_tokens, seed=0, epoch=0)
     counts = np.zeros(3)

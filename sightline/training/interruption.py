@@ -19,7 +19,7 @@ class Interruption:
 
     @property
     def requested(self) -> bool:
-        """Say whether somebody wants the run to stop."""
+        """Return whether somebody wants the run to stop."""
         return self.received is not None
 
     def __enter__(self) -> Interruption:

@@ -28,7 +28,7 @@ class Journal:
         self.board = _board(output, step)
 
     def say(self, text: str) -> None:
-        """Tell people."""
+        """Print a line for people."""
         self.console.print(text, markup=False)
 
     def record(self, kind: str, step: int, figures: Mapping[str, Any]) -> None:

@@ -215,7 +215,7 @@ def _reason_to_stop(run: Run, position: Position) -> str | None:
 
 
 def _is_skipped(run: Run, counts: torch.Tensor) -> bool:
-    """Say whether only the scaled gradient of 16-bit numbers is too great: its scaler skips the update and goes on."""
+    """Return whether only the scaled gradient of 16-bit numbers is too large: its scaler then skips the update."""
     return run.accelerator.scaler is not None and not greatest(run.accelerator, float(not counts[0].isfinite()))
 
 
@@ -258,14 +258,14 @@ class _Meter:
         self.watch = _watch_masks(run)
 
     def seconds(self) -> float:
-        """Give the run's time so far, the same in every process."""
+        """Return the run's time so far, the same in every process."""
         return greatest(self.run.accelerator, time.monotonic() - self.begun)
 
     def add(self, counts: torch.Tensor) -> None:
         self.counts += counts
 
     def report(self, position: Position, norm: float) -> None:
-        """Say what happened since the last report."""
+        """Report what happened since the last report."""
         settings = self.run.recipe.training
         cross_entropy, correct, labels, *more = self.run.accelerator.reduce(self.counts, "sum").tolist()
         self.counts.zero_()

@@ -21,7 +21,7 @@ from sightline.training.batches import IGNORED
 
 CHUNK = 256
 COUNTED = ("cross_entropy", "correct", "labels")
-"""What is counted beside a loss."""
+"""What is counted in addition to a loss."""
 
 
 class Objective(nn.Module):
@@ -41,7 +41,7 @@ class Objective(nn.Module):
         decoder_input_ids: Int[Tensor, "batch target"],
         labels: Int[Tensor, "batch target"],
     ) -> tuple[Float[Tensor, ""], Float[Tensor, " count"]]:
-        """Give the smoothed loss, summed over labels, and beside it (cross-entropy, correct labels, labels)."""
+        """Return the smoothed loss, summed over labels, and with it (cross-entropy, correct labels, labels)."""
         return self.predict(
             labels,
             self.label_smoothing,

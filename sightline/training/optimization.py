@@ -48,14 +48,14 @@ SCHEDULES: dict[str, Callable[[int, TrainingSettings], float]] = {
 
 
 def learning_rate(step: int, settings: TrainingSettings) -> float:
-    """Give the rate of a step, counted from 1: a linear warm-up, then the schedule."""
+    """Return the rate of a step, counted from 1: a linear warm-up, then the schedule."""
     if step < settings.warmup:
         return settings.learning_rate * step / settings.warmup
     return settings.learning_rate * SCHEDULES[settings.schedule](step, settings)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Give every group of parameters the rate of this step, times its own factor."""
+    """Set the learning rate of every group of parameters to that of this step, times its own factor."""
     for group in optimizer.param_groups:
         group["lr"] = rate * group.get("times", 1.0)
 

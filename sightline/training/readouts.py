@@ -1,4 +1,4 @@
-"""How alignments are read off a model that was just trained: chosen on its dev pairs, and kept beside it."""
+"""How alignments are read off a model that was just trained: chosen on its dev pairs, and kept next to it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Recipes: what a training run is, as YAML.
 
 Every key is a field of one of the settings below; a key that is none of them is refused, with the nearest valid one.
-A file may begin with `extends: another.yaml`, which lies beside it, and say only what differs.
+A file may begin with `extends: another.yaml`, which is in the same folder, and say only what differs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CorpusSettings:
         return Path(path).parent.name or Path(path).name.partition(".")[0]
 
     def kind(self) -> Literal["files", "pairs", "labelled", "generated", "held_out"] | None:
-        """Say which of the ways is chosen; None if it is not exactly one."""
+        """Return which of the ways is chosen; None if it is not exactly one."""
         chosen = {
             "files": self.source is not None and self.target is not None,
             "pairs": self.pairs is not None,

@@ -2,7 +2,7 @@
 
 At chosen steps, on fixed pairs, it measures the cross-attention of every layer (mean over heads): its entropy, and how
 often its highest position is among the highest of another method, such as a gradient or the lexical probe (the
-agreement of Snell et al. 2021, eq. 10), beside what chance would give. One JSON object a line, written as it goes.
+agreement of Snell et al. 2021, eq. 10), compared with chance. One JSON object per line, written as it goes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from sightline.verbs.explaining import explain
 class AttentionRecorder:
     """Measures a model on some pairs at some steps, for `train(..., callbacks=[recorder])`.
 
-    `steps` are the numbers of steps, or a number: every so many, and 0. `methods` are those to compare attention with.
+    `steps` are the numbers of steps, or the number of steps between two measurements, from 0. `methods` are
+    those to compare attention with.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class AttentionRecorder:
             self._write({"step": step} | self.measure(model))
 
     def measure(self, model: LoadedModel) -> dict[str, Any]:
-        """Give, layer by layer, the means over all target positions."""
+        """Return, layer by layer, the means over all target positions."""
         attention = self._explain(model, "attention")
         figures: dict[str, Any] = {"entropy": _mean_by_layer([entropy(normalize(one)) for one in attention])}
         for name in self.methods:

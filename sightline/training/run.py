@@ -97,12 +97,12 @@ class Run:
             self.loaded.calibration.set_progress(step / steps, since)
 
     def measure(self, pairs: EncodedPairs) -> tuple[float, float]:
-        """Give loss and accuracy on some pairs."""
+        """Return loss and accuracy on some pairs."""
         objective = self.accelerator.unwrap_model(self.objective, keep_fp32_wrapper=True)
         return measure(objective, pairs, self.recipe.training.batch_tokens, self.accelerator)
 
     def measure_bleu(self, pairs: Sequence[TextPair], generation: dict[str, Any]) -> tuple[dict[str, float], str]:
-        """Give BLEU by direction, and its signature."""
+        """Return BLEU by direction, and its signature."""
         data = self.recipe.data
         return measure_bleu(
             self.model, self.tokenizer, pairs, data.languages, data.bidirectional, generation, self.accelerator
@@ -189,7 +189,7 @@ def _read_tokenizer(output: Path) -> Any:
 def _encoder(
     recipe: Recipe, corpora: Corpora, tokenizer: Any
 ) -> Callable[[Sequence[TextPair]], tuple[EncodedPairs, list[TextPair]]]:
-    """Give the function that turns the pairs of this recipe into ids."""
+    """Return the function that turns the pairs of this recipe into ids."""
     max_length = recipe.model.max_positions
     if recipe.classifies:
         labels = label_names(corpora.train)
@@ -215,7 +215,7 @@ def _build_objective(recipe: Recipe, model: Any, train: EncodedPairs, tokenizer:
 
 
 def _introduce(run: Run, corpora: Corpora, too_long: int, damage: Sequence[str]) -> None:
-    """Say what is about to be trained, on what."""
+    """Print what is about to be trained, on what."""
     parameters = sum(parameter.numel() for parameter in run.trained_parameters)
     left_out = f", {too_long:,} with more than {run.recipe.model.max_positions} pieces" if too_long else ""
     run.folder.say(corpora.summary() + left_out)

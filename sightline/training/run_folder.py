@@ -38,7 +38,7 @@ class RunFolder:
     journal: Journal | None
 
     def say(self, text: str) -> None:
-        """Tell people, from the first process only."""
+        """Print a line for people, from the first process only."""
         if self.journal is not None:
             self.journal.say(text)
 

@@ -19,7 +19,7 @@ from sightline.values import checked_values
 
 
 def calibrate(model: Any, **settings: Any) -> LoadedModel:
-    """Give a copy of a translation model whose cross-attention is calibrated (Lu et al. 2021).
+    """Return a copy of a translation model whose cross-attention is calibrated (Lu et al. 2021).
 
     The settings are those of `CalibrationSettings`: fusion, alpha, alpha_warmup, bound, ratio, renormalize, gate,
     penalty. The calibration has learnt nothing yet: train it by a recipe with a section `calibration:`.
@@ -36,7 +36,7 @@ def calibrate(model: Any, **settings: Any) -> LoadedModel:
 
 
 def attach_calibration(model: LoadedModel, settings: CalibrationSettings) -> Calibration:
-    """Give a model a new calibration, with a mask model that has learnt nothing yet."""
+    """Attach a new calibration to a model, with a mask model that has learned nothing yet."""
     if not model.has_encoder_and_decoder:
         raise InputError(
             f"{type(model.module).__name__} has no encoder and decoder: only cross-attention is calibrated."

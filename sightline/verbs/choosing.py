@@ -50,7 +50,7 @@ ENOUGH_PAIRS = 20
 DEFAULT_READING = {"layer": -1, "reading": "output"}
 READINGS = ("input", "output")
 SHORTLIST = 4
-"""So many layers and so many heads of each direction are tried joined."""
+"""Number of layers, and of heads, of each direction that are tried joined."""
 MOST_HEADS = 40
 BEST_EFFORT = Readout("word_saliency", {"smoothgrad": 30})
 BEST_EFFORT_PAIRS = 50
@@ -144,7 +144,7 @@ class _Direction:
             yield np.concatenate([word_shares(part).of_words for part in parts]).astype(np.float32)
 
     def named(self, scores: Float64[np.ndarray, " candidate"], joined: dict[int, float]) -> list[Candidate]:
-        """Put scores beside the names of the candidates: all layers, and the best heads."""
+        """Pair scores with the names of the candidates: all layers, and the best heads."""
         worth_telling = {*np.flatnonzero(~self.is_head).tolist(), *_shortlist(self, scores)}
         return [
             Candidate(self.name, self.readouts[number], float(scores[number]), joined.get(number))

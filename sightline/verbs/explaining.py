@@ -167,7 +167,7 @@ def recognise_directions(model: LoadedModel, pairs: Iterator[Pair]) -> Iterator[
 
 
 def in_the_form_of(source: Any, results: Iterator[Result], label: str, progress: bool | None) -> Any:
-    """Give results in the form that the sources had: one for a text, a list for a list, else the iterator."""
+    """Return results in the form that the sources had: one for a text, a list for a list, else the iterator."""
     if _is_one(source):
         return next(results)
     if isinstance(source, Sequence):

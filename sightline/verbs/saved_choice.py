@@ -1,4 +1,4 @@
-"""Saved choices: beside the model in its folder, or, where there is none, as long as the model is in memory.
+"""Saved choices: next to the model in its folder, or, where there is none, as long as the model is in memory.
 
 A choice belongs to the weights of both models, to what is put around a source, and to what the user fixed.
 """

@@ -87,7 +87,7 @@ class AlignmentStreamer(BaseStreamer):
         self._tell(finished=False)
 
     def end(self) -> None:
-        """Tell the last word."""
+        """Report the last word."""
         self._rows.finish(self._output)
         self._tell(finished=True)
 

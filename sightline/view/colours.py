@@ -19,7 +19,7 @@ _NEGATIVE_STOPS = ((24, 28, 38), (104, 46, 16), (186, 84, 14), (240, 134, 36), (
 
 
 def terminal_colour(strength: float) -> str:
-    """Give the colour of a strength from -1 to 1 as `rgb(r,g,b)`."""
+    """Return the colour of a strength from -1 to 1 as `rgb(r,g,b)`."""
     stops = _POSITIVE_STOPS if strength >= 0 else _NEGATIVE_STOPS
     place = min(abs(strength), 1.0) * (len(stops) - 1)
     index = min(int(place), len(stops) - 2)

@@ -24,7 +24,7 @@ class Label(NamedTuple):
 
 
 def visible(token: str) -> str:
-    """Give the text to show for a token: every character of it can be seen, and none of it acts."""
+    """Return the text to show for a token: every character of it can be seen, and none of it acts."""
     if not token:
         return "∅"
     inner = token.strip(" ")
@@ -76,6 +76,6 @@ def clip(text: str, cells: int) -> str:
 
 
 def right_to_left(labels: Iterable[Label]) -> bool:
-    """Say whether most letters of a line belong to a script that is read from right to left."""
+    """Return whether most letters of a line belong to a script that is read from right to left."""
     directions = [unicodedata.bidirectional(character) for label in labels for character in label.text]
     return sum(d in ("R", "AL") for d in directions) > sum(d == "L" for d in directions)

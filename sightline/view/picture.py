@@ -57,7 +57,7 @@ class Picture:
 
     @cached_property
     def signed(self) -> bool:
-        """Say whether any score is negative, so that two colours are needed."""
+        """Return whether any score is negative, so that two colours are needed."""
         return bool((self.all_scores < 0).any())
 
     @property
@@ -66,7 +66,7 @@ class Picture:
 
     @property
     def selection(self) -> str:
-        """Say which position of the leading axes is drawn: `layer 3, mean over head`."""
+        """Return which position of the leading axes is drawn: `layer 3, mean over head`."""
         chosen = [f"{axis.name} {axis.chosen}" for axis in self.axes if axis.chosen is not None]
         averaged = [axis.name for axis in self.axes if axis.chosen is None]
         return ", ".join(chosen + ([f"mean over {' and '.join(averaged)}"] if averaged else []))
@@ -124,7 +124,7 @@ def divide(
 
 
 def write_number(score: float | int) -> str:
-    """Write a score with three digits behind the point, or three that count where it is small or large."""
+    """Write a score with three digits after the point, or three that count where it is small or large."""
     return f"{score:.3f}" if score == 0 or 0.1 <= abs(score) < 10 else f"{score:.3g}"
 
 

@@ -79,7 +79,7 @@ class Axis:
     ticks: tuple[tuple[Number, str], ...] = ()
 
     def place(self, value: Number) -> float:
-        """Give the place of a value in the picture."""
+        """Return the place of a value in the picture."""
         low, high = self._scaled(self.low), self._scaled(self.high)
         return self.start + (self._scaled(value) - low) / (high - low) * (self.end - self.start)
 
@@ -277,7 +277,7 @@ def _within(value: Number, axis: Axis) -> Number:
 
 
 def _round_step(least: Number) -> float:
-    """Give the next step of 1, 2 or 5 times a power of ten."""
+    """Return the next step of 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
 

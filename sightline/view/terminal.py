@@ -177,5 +177,5 @@ def _key(picture: Picture, in_colour: bool) -> Iterator[str]:
     if any(label.special for label in (*picture.rows, *picture.columns)):
         yield f"{SPECIAL_MARK} special position"
     if picture.has_prefix:
-        yield "columns behind │ are the target prefix"
+        yield "columns after │ are the target prefix"
     yield from picture.notes

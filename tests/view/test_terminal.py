@@ -65,7 +65,7 @@ def test_negative_scores_and_the_prefix_in_plain_text():
         "",
         KEY,
         "-: negative",
-        "columns behind │ are the target prefix",
+        "columns after │ are the target prefix",
     ]
     assert printed(links(attribution)) == ["x ← a 0.500  62%", "y ← a -0.900 81%"]
 

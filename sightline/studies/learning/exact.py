@@ -45,7 +45,7 @@ def sample_pairs(task: PairSampler) -> list[tuple[list[int], list[int]]]:
 
 
 def count_words(pairs: list[tuple[list[int], list[int]]], words: int) -> np.ndarray:
-    """Give C of some pairs (eq. 16), in the order of the words' numbers."""
+    """Return C of some pairs (eq. 16), in the order of the words' numbers."""
     table = count_table(build_bitext(([str(x) for x in source], [str(y) for y in target]) for source, target in pairs))
     order = [str(word) for word in range(words)]
     rows = [table.source_numbers[word] for word in order]

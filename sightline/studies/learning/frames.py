@@ -28,7 +28,7 @@ def choose_example(sides: Sides, unknown: int) -> int | None:
 
 
 def count_probe(training: Sides, source: Sequence[int], target: Sequence[int]) -> Float[np.ndarray, "target source"]:
-    """Give beta^IBM_tl = Trans(y_t | x_l), read from the count table of the training set (eq. 16-18)."""
+    """Return beta^IBM_tl = Trans(y_t | x_l), read from the count table of the training set (eq. 16-18)."""
     table = count_table(build_bitext((_words(one), _words(other)) for one, other in zip(*training, strict=True)))
     return table.normalized().lookup(_words(source), _words(target))
 
@@ -36,7 +36,7 @@ def count_probe(training: Sides, source: Sequence[int], target: Sequence[int]) -
 def cut_frames(
     traces: Sequence[Trace], targets: Sequence[Sequence[int]], number: int, columns: int
 ) -> dict[str, list[Any]]:
-    """Give attention and probe of one example at every step; the traces have a row for each output of all examples."""
+    """Return attention and probe of one example at every step; the traces have a row for every output of all."""
     start = sum(len(target) for target in targets[:number])
     rows = slice(start, start + len(targets[number]))
     return {

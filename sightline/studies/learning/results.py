@@ -9,7 +9,7 @@ from sightline.studies.study import Results
 
 
 def measured_sets(results: Results, task: str = "") -> dict[str, Any]:
-    """Give the figures of the sets that were measured, by the paper's name of each."""
+    """Return the figures of the sets that were measured, by the paper's name of each."""
     tasks = (task,) if task else ("classify", "translate")
     found = {}
     for one in tasks:

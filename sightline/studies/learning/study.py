@@ -186,7 +186,7 @@ CLAIMS = (
 def _measured(
     part: str, metric: str, performance: str, task: str = "", columns: tuple[str, ...] = AGREEMENTS
 ) -> Callable[[Results], Mapping[str, Mapping[str, Figure]]]:
-    """Give the function that fills a table of the paper's form."""
+    """Return the function that fills a table of the paper's form."""
 
     def fill(results: Results) -> Mapping[str, Mapping[str, Figure]]:
         table: dict[str, dict[str, Figure]] = {}
@@ -231,7 +231,7 @@ def _statistics(results: Results) -> Mapping[str, Mapping[str, Figure]]:
 
 
 def _chosen_steps(results: Results) -> Mapping[str, Mapping[str, Figure]]:
-    """Give the checkpoints that the figures were chosen at."""
+    """Return the checkpoints that the figures were chosen at."""
     return {
         name: {"α": figures["validation"]["alpha step"]}
         | {f"A({column})": figures["validation"]["agreement"]["steps"][column] for column in AGREEMENTS}

@@ -107,7 +107,7 @@ def build_text_steps(task: Task, settings: TextSettings, data: Path | None) -> l
 
 
 def build_recipe(task: Task, name: str, settings: TextSettings, role: str, data: Path | None) -> dict[str, Any]:
-    """Give the recipe of a run; all that a role changes is the seed and the form of the model."""
+    """Return the recipe of a run; all that a role changes is the seed and the form of the model."""
     place = "" if data is None or name == "generated" else f"{data.resolve()}/"
     steps = settings.steps_of(name, role)
     recipe: dict[str, Any] = {
@@ -270,7 +270,7 @@ def _train_proxy(
 def _encode(
     folder: Path, task: Task, recipe: Recipe, corpora: Corpora, examples: Mapping[str, Sequence[TextPair]]
 ) -> tuple[Any, list[str], dict[str, Sides]]:
-    """Give the tokenizer of the runs, the labels (of a classifier), and all texts as the ids that the runs had."""
+    """Return the tokenizer of the runs, the labels (of a classifier), and all texts as the ids that the runs had."""
     tokenizer = AutoTokenizer.from_pretrained(folder / "runs" / "first")
     labels = label_names(corpora.train) if task == "classify" else []
     texts = {"train": corpora.train} | dict(examples)
@@ -280,7 +280,7 @@ def _encode(
 def _ids(
     task: Task, pairs: Sequence[TextPair], tokenizer: Any, recipe: Recipe, labels: Sequence[str]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Give the pairs as the ids that the other runs read and say."""
+    """Return the pairs as the ids that the other runs read and say."""
     longest = recipe.model.max_positions
     encoded: EncodedPairs = (
         encode_labelled(pairs, tokenizer, longest, labels)[0]

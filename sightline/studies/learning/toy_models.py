@@ -128,7 +128,7 @@ def draw_head(seed: int, width: int) -> Float[Tensor, "width width"]:
 
 @torch.no_grad()
 def measure_accuracy(model: LstmForConditionalGeneration, inputs: dict[str, Tensor]) -> float:
-    """Give the share of target words that are right after a true prefix; the end token is not counted."""
+    """Return the share of target words that are right after a true prefix; the end token is not counted."""
     right = _logits(model, inputs).argmax(-1) == inputs["labels"]
     return right[:, :-1].float().mean().item()
 
@@ -147,12 +147,12 @@ def _as_inputs(source: Int[np.ndarray, "batch source"], target: Int[np.ndarray, 
 
 
 def has_learned(curve: Curve) -> bool:
-    """Say whether a run ended as one that can do the task."""
+    """Return whether a run ended as one that can do the task."""
     return curve["accuracy"][-1] > LEARNED
 
 
 def judge_head(curves: Sequence[Curve]) -> Literal["good", "bad"] | None:
-    """Say whether a head's initialisation is good (every seed learned), bad (none did), or neither."""
+    """Return whether a head's initialisation is good (every seed learned), bad (none did), or neither."""
     learned = [has_learned(curve) for curve in curves]
     if all(learned):
         return "good"
@@ -230,7 +230,7 @@ def measure_log_odds(
     labels: Int[np.ndarray, " example"],
     positions: Int[np.ndarray, " example"],
 ) -> dict[str, float]:
-    """Give the means of the four log-odds, and the accuracy on all texts."""
+    """Return the means of the four log-odds, and the accuracy on all texts."""
     ids = torch.from_numpy(texts + SPECIALS)
     by_position = torch.cat(list(model.logits_by_position(ids, torch.ones_like(ids))), 1)
     odds = (by_position[..., 1] - by_position[..., 0]).numpy()  # (example, position)

@@ -89,7 +89,7 @@ class Tracer:
 
 @torch.no_grad()
 def measure_accuracy(model: LoadedModel, pairs: Sequence[TextPair]) -> float:
-    """Give the percentage of outputs that are the most probable one after a true prefix."""
+    """Return the percentage of outputs that are the most probable one after a true prefix."""
 
     def count(examples: list[Example]) -> list[tuple[int, int]]:
         with model.evaluating():
@@ -103,14 +103,14 @@ def measure_accuracy(model: LoadedModel, pairs: Sequence[TextPair]) -> float:
 
 
 def _measure_bleu(model: LoadedModel, pairs: Sequence[TextPair]) -> float:
-    """Give BLEU of greedy translations; of tokenised text if that is what the set has, without sacreBLEU's warning."""
+    """Return BLEU of greedy translations; of tokenised text where the set has that, without sacreBLEU's warning."""
     sources, references = zip(*pairs, strict=True)
     translations = translate(model, list(sources), progress=False, num_beams=1)
     return BLEU(force=True).corpus_score([one.text for one in translations], [list(references)]).score
 
 
 def real_positions(model: LoadedModel, pairs: Sequence[TextPair]) -> Bool[np.ndarray, "row source"]:
-    """Say which source positions the rows of some pairs have."""
+    """Return which source positions the rows of some pairs have."""
     examples = [model.encode(*pair) for pair in pairs]
     return to_rows([np.ones((len(one.outputs), len(one.ids))) for one in examples]).astype(bool)
 
@@ -202,5 +202,5 @@ class Traced:
         return [trace.step for trace in self.traces]
 
     def performance(self, name: str) -> list[float]:
-        """Give how good the model was, step by step."""
+        """Return how good the model was, step by step."""
         return [trace.performance[name] for trace in self.traces]

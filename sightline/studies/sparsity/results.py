@@ -34,7 +34,7 @@ def spectrum(models: dict[str, Any], encoder: str) -> list[tuple[float, dict[str
 
 
 def trend(spectrum: Sequence[tuple[float, dict[str, Any]]], figure: str) -> float:
-    """Give tau-b of lambda with the mean of a figure over documents."""
+    """Return tau-b of lambda with the mean of a figure over documents."""
     lambdas, means = zip(
         *((value, model[figure][0]) for value, model in spectrum if model[figure][0] is not None), strict=True
     )
@@ -42,7 +42,7 @@ def trend(spectrum: Sequence[tuple[float, dict[str, Any]]], figure: str) -> floa
 
 
 def trends(results: Results, figure: str) -> dict[tuple[str, str], float]:
-    """Give the trend of a figure by encoder and data set."""
+    """Return the trend of a figure by encoder and data set."""
     return {
         (ENCODER_NAMES[encoder], NAMES[name]): trend(spectrum(found["models"], encoder), figure)
         for name, found in results.items()
