@@ -9,8 +9,8 @@ by linking less. With two directions
 - the best few, layers and heads, are then judged as they will be used: the scores of two of them are joined
   (`sightline.alignment.joining`), and the share of words is taken again;
 - a single head may look along the diagonal in both directions and agree with itself for that alone, so that heads are
-  chosen only if their links agree at least as well as those of whole layers with IBM Model 1, which knows no positions
-  and is trained on the sample.
+  chosen only if their links agree about as well as those of whole layers with IBM Model 1, which knows no positions and
+  is trained on the sample.
 
 With one direction, links are compared (F1) with those of a statistical aligner, the diagonal model, trained on the
 sample itself. Its links are poor, but they err otherwise than a wrong layer or reading does, and cost no pass.
@@ -52,6 +52,8 @@ READINGS = ("input", "output")
 SHORTLIST = 4
 """Number of layers, and of heads, of each direction that are tried joined."""
 MOST_HEADS = 40
+LEXICAL_SLACK = 0.9
+"""What part of the layers' agreement with IBM Model 1 heads must reach: the rest may be chance."""
 BEST_EFFORT = Readout("word_saliency", {"smoothgrad": 30})
 BEST_EFFORT_PAIRS = 50
 BOTH_DIRECTIONS, ALIGNER = "agreement of both directions", "agreement with a statistical aligner"
@@ -282,9 +284,9 @@ def _shortlist(direction: _Direction, scores: Float64[np.ndarray, " candidate"])
 
 
 def _without_positional_heads(joined: _Joined, heads: Bool[np.ndarray, "forward backward"]) -> np.ndarray:
-    """Rule out heads that agree with each other, but less than the best layers do with an aligner without positions."""
+    """Rule out heads that agree with each other, but far less than the best layers with IBM Model 1."""
     best_layers = np.unravel_index(np.where(heads, -1, joined.mutual).argmax(), heads.shape)
-    return np.where(heads & (joined.lexical < joined.lexical[best_layers]), -1, joined.mutual)
+    return np.where(heads & (joined.lexical < LEXICAL_SLACK * joined.lexical[best_layers]), -1, joined.mutual)
 
 
 def _choose_with_best_effort(
