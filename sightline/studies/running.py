@@ -88,9 +88,14 @@ def run_study(
         return StudyResult(folder, {"missing": missing})
     document = _report(study, preset, settings, found, results, seconds)
     write_json(folder / "study.json", document)
+    write_report(document, folder)
+    return StudyResult(folder, document)
+
+
+def write_report(document: Mapping[str, Any], folder: Path) -> None:
+    """Write the report of a study as Markdown and as a page."""
     write_text(folder / "study.md", render_report_markdown(document))
     write_text(folder / "study.html", render_report_page(document))
-    return StudyResult(folder, document)
 
 
 def _changed(study: Study, settings: Any, changes: Mapping[str, Any]) -> Any:

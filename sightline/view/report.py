@@ -33,8 +33,7 @@ def render_report_page(document: Document) -> str:
         items = "".join(f"<li>{escape(text)}</li>" for text in document["deviations"])
         parts.append(f"<h2>Done otherwise than in the paper</h2><ul>{items}</ul>")
     parts.append(f"<h2>Settings and versions</h2>{draw_cells(('name', 'value'), _conditions(document))}")
-    template = Template((files("sightline.view") / "report.html").read_text(encoding="utf-8"))
-    return template.substitute(title=escape(document["title"]), body="\n".join(parts))
+    return _page(document["title"], parts)
 
 
 def render_report_markdown(document: Document) -> str:
@@ -52,6 +51,44 @@ def render_report_markdown(document: Document) -> str:
         parts += ["## Done otherwise than in the paper", "\n".join(f"- {text}" for text in document["deviations"])]
     parts += ["## Settings and versions", _markdown_table(("name", "value"), _conditions(document))]
     return "\n\n".join(parts) + "\n"
+
+
+INDEX_TITLE = "Papers measured anew"
+INDEX_HEADER = ("study", "paper", "claims that hold", "not measured", "preset")
+
+
+def render_index_page(documents: Sequence[Document]) -> str:
+    """Draw an index of reports, which lie in folders named like their studies."""
+    rows = (
+        (f"<a href='{escape(name)}/study.html'>{escape(title)}</a>", *map(escape, others))
+        for name, title, *others in _index_rows(documents)
+    )
+    head = "".join(f"<th>{escape(name)}</th>" for name in INDEX_HEADER)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    table = f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    lead = (
+        "<p class='lead'>What each paper claims, measured here, with the paper's own figures beside ours.</p>"
+    )
+    return _page(INDEX_TITLE, [lead, table])
+
+
+def render_index_markdown(documents: Sequence[Document]) -> str:
+    """Write the index as Markdown."""
+    rows = ((f"[{title}]({name}/study.md)", *others) for name, title, *others in _index_rows(documents))
+    return f"# {INDEX_TITLE}\n\n{_markdown_table(INDEX_HEADER, rows)}\n"
+
+
+def _index_rows(documents: Sequence[Document]) -> Iterator[tuple[str, ...]]:
+    for document in documents:
+        verdicts = [claim["verdict"] for claim in document["claims"]]
+        held, open_ones = verdicts.count("holds"), verdicts.count("not measured")
+        counts = f"{held} of {len(verdicts) - open_ones}", str(open_ones)
+        yield document["study"], document["title"], document["paper"], *counts, document["preset"]
+
+
+def _page(title: str, parts: Sequence[str]) -> str:
+    template = Template((files("sightline.view") / "report.html").read_text(encoding="utf-8"))
+    return template.substitute(title=escape(title), body="\n".join(parts))
 
 
 LEGEND = "Our figure (± standard deviation), then the paper's in brackets."
