@@ -41,7 +41,15 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 FILES = ("methods/*.py", "attend/*.py", "alignment/*.py", "measures/*.py", "studies/*/*.py")
 NO_FORMULAS = {"__init__.py", "plots.py", "published.py", "results.py", "settings.py", "study.py"}
 NO_FORMULAS |= {"files.py", "formats.py", "scanning.py", "rendering.py", "saved.py", "eflomal.py", "parallel.py"}
-TESTS = ("alignment", "attend", "measures", "methods", "studies", "training", "verbs", "test_faithfulness.py")
+TESTS = (
+    "alignment",
+    "attend",
+    "measures",
+    "methods",
+    "studies",
+    "training/test_calibration.py",
+    "test_faithfulness.py",
+)
 HEAVY = ("numba", "numpy", "pyarrow", "pytest", "scipy.stats", "torch", "transformers", "hypothesis", "sentencepiece")
 LONGEST_TEST = 20  # CPU seconds; a test that takes more with a change does not end any more
 SURVIVED, FAILED = 0, 1

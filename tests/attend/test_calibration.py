@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import sightline
-from sightline.attend.calibration import perturb
+from sightline.attend.calibration import Masks, perturb
 from sightline.attend.settings import CalibrationSettings
 from sightline.attend.watch import Call, Change, watch
 from sightline.models.loaded import LoadedModel
@@ -320,6 +320,13 @@ def test_changed_weights_are_noticed_where_keys_are_remembered() -> None:
         after = twin.logits_after(batch, encoded)
         torch.testing.assert_close(after, twin.logits_after(batch, twin.run_encoder(batch)))
     assert not torch.allclose(before, after, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_masks_of_steps_are_joined(count: int) -> None:
+    parts = [torch.rand(1, 2, 1, 3) for _ in range(count)]
+    (joined,) = Masks({torch.nn.Identity(): parts}).by_layer()
+    assert torch.equal(joined, torch.cat(parts, 2))
 
 
 def test_annealing_ends_at_the_paper_s_share() -> None:

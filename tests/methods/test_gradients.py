@@ -67,7 +67,8 @@ def test_smoothgrad_is_the_mean_over_noisy_gradients(name: str, average: str) ->
         _, clean = embedding_gradients(model, example)
         real = clean[: len(example.source)]
         noise = torch.zeros_like(clean)
-        noise[: len(example.source)] = 0.2 * (real.max() - real.min()) * path._noise(0, sample, clean.shape[-1])
+        drawn = path._noise(0, sample, clean.shape[-1]).to(clean)
+        noise[: len(example.source)] = 0.2 * (real.max() - real.min()) * drawn
         slopes, _ = embedding_gradients(model, example, noise=noise)
         scores = (slopes * clean).sum(-1)[:, : columns(model, example)]
         if average == "clamped":
