@@ -108,23 +108,55 @@ def adapt(
     if rounds < 1:
         raise InputError(f"rounds is {rounds}: at least one is needed.")
     console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-    started = time.monotonic()
     forward = load(model)
-    backward = load_reverse(forward, reverse)
+    adapted, corpus, adapters = _learn(
+        forward, load_reverse(forward, reverse), sources, targets, folder, rounds, seed, console.print
+    )
+    with writing_folder(folder) as place:
+        _save(corpus, adapters, adapted, place, with_models=True)
+    console.print(f"The model with its adapter is in {folder}; it took {duration(60 * adapted.minutes)}.")
+    return adapted
+
+
+def add_adapter(
+    model: LoadedModel,
+    pairs: Sequence[tuple[Text, Text]],
+    folder: Path,
+    *,
+    rounds: int,
+    seed: int,
+    say: Callable[[str], None],
+) -> Adapted:
+    """Train an alignment adapter for the model in a folder, in all directions that it has, and put it there."""
+    sources, targets = zip(*pairs, strict=True)
+    adapted, corpus, adapters = _learn(model, model.other_way, sources, targets, folder, rounds, seed, say)
+    _save(corpus, adapters, adapted, folder, with_models=False)
+    return adapted
+
+
+def _learn(
+    forward: LoadedModel,
+    backward: LoadedModel | None,
+    sources: Iterable[Text],
+    targets: Iterable[Text],
+    folder: Path,
+    rounds: int,
+    seed: int,
+    say: Callable[[str], None],
+) -> tuple[Adapted, _Corpus, list[AlignmentAdapter]]:
+    """Train the adapters of all directions."""
+    started = time.monotonic()
     for one in filter(None, (forward, backward)):
         if not (one.has_encoder_and_decoder and one.translates):
             raise InputError(f"{type(one.module).__name__} has no encoder and decoder: an adapter needs both.")
     corpus = _encode(forward, backward, sources, targets)
-    console.print(f"{len(corpus):,} pairs, {corpus.skipped:,} left out. Reading the first links off the model ...")
+    say(f"{len(corpus):,} pairs, {corpus.skipped:,} left out. Reading the first links off the model ...")
     labels = _first_labels(forward, backward, corpus)
     trainer = _Trainer(corpus, labels, seed)
-    result = trainer.run(rounds, console.print)
-    adapted = Adapted(
-        folder, len(corpus), corpus.skipped, tuple(result.rounds), result.chosen, (time.monotonic() - started) / 60
-    )
-    _save(corpus, trainer.adapters, adapted)
-    console.print(f"The model with its adapter is in {folder}; it took {duration(time.monotonic() - started)}.")
-    return adapted
+    result = trainer.run(rounds, say)
+    minutes = (time.monotonic() - started) / 60
+    adapted = Adapted(folder, len(corpus), corpus.skipped, tuple(result.rounds), result.chosen, minutes)
+    return adapted, corpus, trainer.adapters
 
 
 # The text
@@ -394,18 +426,19 @@ def _cross_entropy(
 # The folder
 
 
-def _save(corpus: _Corpus, adapters: Sequence[AlignmentAdapter], adapted: Adapted) -> None:
-    """Write a model with its adapters; a reverse that is another model goes into a folder of its own inside it."""
-    with writing_folder(adapted.folder) as folder:
-        by_folder: dict[Path, dict[str, AlignmentAdapter]] = {}
-        for side, adapter in zip(corpus.sides, adapters, strict=True):
-            is_another = side.model.module is not corpus.sides[0].model.module
-            place = folder / REVERSE if is_another else folder
-            if place not in by_folder:
-                side.model.save(place)
-            by_folder.setdefault(place, {})[side.model.direction] = adapter
-        for place, by_direction in by_folder.items():
-            save_adapters(by_direction, place)
-        about = dataclasses.asdict(adapted) | {"versions": versions()}
-        del about["folder"]
-        write_json(folder / RESULT, about)
+def _save(
+    corpus: _Corpus, adapters: Sequence[AlignmentAdapter], adapted: Adapted, folder: Path, *, with_models: bool
+) -> None:
+    """Write adapters; a reverse that is another model goes into a folder of its own inside it."""
+    by_folder: dict[Path, dict[str, AlignmentAdapter]] = {}
+    for side, adapter in zip(corpus.sides, adapters, strict=True):
+        is_another = side.model.module is not corpus.sides[0].model.module
+        place = folder / REVERSE if is_another else folder
+        if with_models and place not in by_folder:
+            side.model.save(place)
+        by_folder.setdefault(place, {})[side.model.direction] = adapter
+    for place, by_direction in by_folder.items():
+        save_adapters(by_direction, place)
+    about = dataclasses.asdict(adapted) | {"versions": versions()}
+    del about["folder"]
+    write_json(folder / RESULT, about)

@@ -27,6 +27,7 @@ from sightline.json_files import check_fields, read_json, write_json
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.provenance import versions
+from sightline.training.adapting import add_adapter
 from sightline.training.batches import EncodedPairs, batches_from, epoch_batches
 from sightline.training.calibration import FORMED, average_harm, mask_names
 from sightline.training.checkpoints import Position, load_weights
@@ -363,13 +364,22 @@ def _finish(run: Run, position: Position, reason: str) -> TrainingResult:
             with writing_into(run.folder.path, last="config.json") as folder:
                 save_model(run.loaded, folder)
             if run.loaded.translates:
-                source_lang = run.recipe.data.languages[0] if run.recipe.data.bidirectional else None
-                for choice in keep_readouts(load(run.folder.path, source_lang=source_lang), run.dev_pairs):
-                    run.folder.say(f"Alignments: {choice}")
+                _prepare_alignments(run)
             write_json(run.folder.path / RESULT, figures | {"recipe": run.recipe.to_dict(), "versions": versions()})
     run.accelerator.wait_for_everyone()
     run.folder.say(f"The model is in {run.folder.path}.")
     return result
+
+
+def _prepare_alignments(run: Run) -> None:
+    """Choose how alignments are read off the trained model, and train an adapter if the recipe asks for one."""
+    data, settings = run.recipe.data, run.recipe.alignment
+    model = load(run.folder.path, source_lang=data.languages[0] if data.bidirectional else None)
+    for choice in keep_readouts(model, run.dev_pairs):
+        run.folder.say(f"Alignments: {choice}")
+    if settings is not None:
+        pairs, folder = run.alignment_pairs, run.folder
+        add_adapter(model, pairs, folder.path, rounds=settings.rounds, seed=run.recipe.seed, say=folder.say)
 
 
 def _last_masks(run: Run) -> dict[str, tuple[Any, ...]]:

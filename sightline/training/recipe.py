@@ -179,6 +179,16 @@ class CalibratedTrainingSettings(CalibrationSettings):
 
 
 @dataclass(frozen=True)
+class AlignmentSettings:
+    """An alignment adapter, which is trained on the finished translation model (`sightline adapt`)."""
+
+    pairs: Positive = 50_000
+    """Number of training pairs, drawn at random, that it learns from."""
+    rounds: Positive = 3
+    """Number of times that the adapter learns from its own links."""
+
+
+@dataclass(frozen=True)
 class AdversarySettings:
     """Which model an adversary is trained against, and how."""
 
@@ -215,6 +225,7 @@ class Recipe:
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     calibration: CalibratedTrainingSettings | None = None
+    alignment: AlignmentSettings | None = None
     adversary: AdversarySettings | None = None
     seed: Seed = 1
     folder: Path = Path()
@@ -243,6 +254,7 @@ class _WrittenRecipe:
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     calibration: CalibratedTrainingSettings | None = None
+    alignment: AlignmentSettings | None = None
     adversary: AdversarySettings | None = None
     seed: Seed = 1
 
@@ -277,6 +289,7 @@ def read_recipe(recipe: str | Path | Mapping[str, Any], changes: Sequence[str] |
         tokenizer=checked.tokenizer,
         evaluation=checked.evaluation,
         calibration=checked.calibration,
+        alignment=checked.alignment,
         adversary=checked.adversary,
         seed=checked.seed,
         folder=folder,
@@ -477,5 +490,7 @@ def _check_task(recipe: Recipe, name: str) -> None:
         raise InputError(f"{name}: the architecture {recipe.architecture} needs {needs}.")
     if recipe.calibration is not None and recipe.classifies:
         raise InputError(f"{name}: calibration is for models that translate.")
+    if recipe.alignment is not None and recipe.classifies:
+        raise InputError(f"{name}: alignment is for models that translate.")
     if recipe.adversary is not None and not recipe.classifies:
         raise InputError(f"{name}: adversary is for the architecture classifier.")

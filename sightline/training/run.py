@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import nn
@@ -59,6 +60,8 @@ class Run:
     dev: EncodedPairs
     test: EncodedPairs | None
     dev_pairs: list[TextPair]
+    alignment_pairs: list[TextPair]
+    """The training pairs that an alignment adapter learns from."""
     test_pairs: list[TextPair]
     position: Position
 
@@ -167,6 +170,7 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
         dev=dev,
         test=test,
         dev_pairs=dev_pairs,
+        alignment_pairs=_draw(train_pairs, recipe.alignment.pairs, recipe.seed) if recipe.alignment else [],
         test_pairs=test_pairs,
         position=position,
     )
@@ -184,6 +188,12 @@ def _read_tokenizer(output: Path) -> Any:
         raise InputError(
             f"The tokenizer in {output} cannot be loaded ({reason}): restore it, or train into another folder."
         ) from error
+
+
+def _draw(pairs: Sequence[TextPair], count: int, seed: int) -> list[TextPair]:
+    """Draw pairs at random, each once."""
+    numbers = np.random.default_rng(seed).permutation(len(pairs))[:count]
+    return [pairs[number] for number in numbers]
 
 
 def _encoder(

@@ -66,9 +66,7 @@ def render_index_page(documents: Sequence[Document]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in INDEX_HEADER)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     table = f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    lead = (
-        "<p class='lead'>What each paper claims, measured here, with the paper's own figures beside ours.</p>"
-    )
+    lead = "<p class='lead'>What each paper claims, measured here, with the paper's own figures beside ours.</p>"
     return _page(INDEX_TITLE, [lead, table])
 
 

@@ -105,6 +105,7 @@ def test_long_texts_keep_their_beginning(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"model.architecture": "lstm"}, "needs sentence pairs"),
+        ({"alignment.rounds": 1}, "alignment is for models that translate"),
         ({"data.train": {"pairs": "a.tsv"}}, "classifier needs labelled text"),
         ({"data.train": {"labelled": "nothing.csv"}}, "There is no file"),
     ],

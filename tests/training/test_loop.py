@@ -391,3 +391,16 @@ def test_how_alignments_are_read_is_chosen_on_the_dev_pairs(both_ways: bool, tmp
         assert choice.is_remembered
         assert choice.pairs == 24
     assert (model.other_way is not None) is both_ways
+
+
+def test_a_recipe_may_ask_for_an_alignment_adapter(tmp_path: Path) -> None:
+    asked = recipe(data={"bidirectional": True, "languages": ["en", "es"]}, training={"steps": 4})
+    asked["alignment"] = {"pairs": 120, "rounds": 1}
+    trained = train(asked, output=tmp_path / "run", quiet=True)
+    model = sightline.load(trained.folder, source_lang="en")
+    assert model.adapter is not None
+    assert model.other_way is not None
+    assert model.other_way.adapter is not None
+    about = json.loads((trained.folder / "adaptation.json").read_text())
+    assert (about["pairs"] + about["skipped"], about["chosen"]) == (120, 1)
+    assert len(sightline.align(model, "a b c", "a b c")) > 0
