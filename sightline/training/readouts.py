@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sightline.data.corpora import TextPair
 from sightline.models.loaded import LoadedModel
@@ -17,7 +18,9 @@ def keep_readouts(model: LoadedModel, pairs: Sequence[TextPair]) -> list[Choice]
         return []
     step = max(1, len(pairs) // SAMPLE)
     sources, targets = ([pair[side] for pair in pairs[::step]] for side in (0, 1))
-    choices = [explain_choice(model, sources, targets, use_adapter=False)]
+    choices: list[Choice] = []
+    options: dict[str, Any] = {"use_adapter": False, "on_choice": choices.append}
+    explain_choice(model, sources, targets, **options)
     if model.other_way is not None:
-        choices.append(explain_choice(model.other_way, targets, sources, use_adapter=False))
+        explain_choice(model.other_way, targets, sources, **options)
     return choices

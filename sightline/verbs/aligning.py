@@ -6,6 +6,7 @@ and the two are joined.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,8 @@ from sightline.verbs.choosing import find_choice, take_sample
 from sightline.verbs.explaining import Pair, in_the_form_of, pair_up, recognise_directions
 from sightline.verbs.readout import Choice, Facing, Readings, count_words, face, has_words, read_pairs, words_of
 from sightline.verbs.saved_choice import remember
+
+_log = logging.getLogger("sightline")
 
 Posteriors = Float64[np.ndarray, "_ _"]
 """What a statistical aligner says of one pair: target words, source words."""
@@ -204,9 +207,11 @@ class ModelAligner:
         choice = find_choice(self.model, self.reverse, self.options, window, choose_again=self.choose_again)
         if choice.pairs and not choice.is_remembered:
             choice = replace(choice, confidence=self._fit_confidences(take_sample(window), choice))
-            remember(self.model, self.reverse, self.options, choice)
+            choice = replace(choice, kept_in=remember(self.model, self.reverse, self.options, choice))
         if self.on_choice is not None:
             self.on_choice(choice)
+        elif choice.kept_in is not None:
+            _log.warning("How to read alignments off this model is kept in %s.", choice.kept_in)
         return choice
 
     def _fit_confidences(self, sample: Sequence[Facing], choice: Choice) -> Knots:

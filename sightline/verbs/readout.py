@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sightline.alignment.confidence import Knots
@@ -68,6 +69,8 @@ class Choice:
     confidence: Knots = ()
     """What the confidences of links mean (`sightline.alignment.confidence`)."""
     is_remembered: bool = field(default=False, compare=False)
+    kept_in: Path | None = field(default=None, compare=False)
+    """The file that it was just written to."""
 
     def __str__(self) -> str:
         back = "" if self.backward in (None, self.forward) else f"; backward: {self.backward}"
@@ -76,13 +79,13 @@ class Choice:
         how = "remembered: chosen" if self.is_remembered else "chosen"
         return (
             f"Read by {self.forward}{back} ({how} by {self.criterion}, on {self.pairs} pairs, the first of them "
-            f"{self.sample!r})."
+            f"{self.sample!r})." + ("" if self.kept_in is None else f" That is kept in {self.kept_in}.")
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python data, ready for JSON."""
         plain = asdict(self)
-        del plain["is_remembered"]
+        del plain["is_remembered"], plain["kept_in"]
         return plain
 
     @classmethod

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ FILE_NAME = "sightline-align.json"
 FILE_FORMAT = 2
 
 _in_memory: WeakKeyDictionary[nn.Module, dict[str, Choice]] = WeakKeyDictionary()
-_log = logging.getLogger("sightline")
 
 
 def recall(model: LoadedModel, reverse: LoadedModel | None, options: AlignOptions) -> Choice | None:
@@ -42,19 +40,19 @@ def recall(model: LoadedModel, reverse: LoadedModel | None, options: AlignOption
     return replace(choice, is_remembered=True)
 
 
-def remember(model: LoadedModel, reverse: LoadedModel | None, options: AlignOptions, choice: Choice) -> None:
-    """Keep a choice, in memory and in the model's folder; a folder that may not be written is left as it is."""
+def remember(model: LoadedModel, reverse: LoadedModel | None, options: AlignOptions, choice: Choice) -> Path | None:
+    """Keep a choice, in memory and in the model's folder; return the file, None where none could be written."""
     key = _key(model, reverse, options)
     _in_memory.setdefault(model.module, {})[key] = choice
     path = _file(model)
     if path is None or is_in_box(path):
-        return
+        return None
     choices = _read_choices(model) | {key: choice.to_dict()}
     try:
         write_json(path, {"format": FILE_FORMAT, "choices": choices})
     except InputError:  # a folder that cannot be written
-        return
-    _log.warning("How to read alignments off this model is kept in %s.", path)
+        return None
+    return path
 
 
 def _read_choices(model: LoadedModel) -> dict[str, Any]:
