@@ -11,14 +11,8 @@ from typing import Any, NamedTuple, overload
 from transformers import GenerationConfig
 
 from sightline.alignment.links import Alignment
-from sightline.alignment.markup import (
-    Markup,
-    find_placeholders,
-    link_placeholders,
-    parse_markup,
-    restore_markup,
-    strip_markup,
-)
+from sightline.alignment.markup import Markup, parse_against, parse_markup, strip_markup
+from sightline.alignment.restoring import link_placeholders, restore_markup
 from sightline.errors import InputError, check_names
 from sightline.limits import MOST_BEAMS
 from sightline.models.examples import Example
@@ -108,7 +102,8 @@ def transfer_markup(
 ) -> str | list[str] | Iterator[str]:
     """Put the markup of source texts onto translations that are already there; the other options are those of `align`.
 
-    A translation has no tags yet; placeholders and entities that it has stay where they are.
+    A translation has no tags yet; placeholders and entities that it has stay where they are. An entity that it lacks
+    became something else there (`&amp;`: *y*) and is not put back.
     """
     to_align, to_mark = tee(_Marked.of(pair) for pair in pair_up(sources, targets))
     words = (Pair(number, list(one.markup.words), one.words) for number, one in enumerate(to_align, 1))
@@ -128,8 +123,7 @@ class _Marked(NamedTuple):
     def of(cls, pair: Pair) -> _Marked:
         if not isinstance(pair.source, str) or not isinstance(pair.target, str):
             raise InputError(f"Pair {pair.number} is no text: markup is carried from a text onto its translation.")
-        kept = frozenset(find_placeholders(pair.source)) & frozenset(find_placeholders(pair.target))
-        return cls(pair.source, parse_markup(pair.source, kept), pair.target.split())
+        return cls(pair.source, parse_against(pair.source, pair.target), pair.target.split())
 
     def restore(self, alignment: Alignment) -> str:
         if not self.markup.words:

@@ -15,6 +15,7 @@ from fuzz.damage import damaged_bytes, damaged_texts, outcomes, replace, without
 from training.tiny import RECIPE
 
 from sightline.alignment import markup as markup_module
+from sightline.alignment import restoring
 from sightline.alignment.formats import read_alignments, read_lengths
 from sightline.alignment.links import Alignment
 from sightline.alignment.parallel import read_pairs
@@ -97,12 +98,12 @@ def test_pairs_of_two_files(tmp_path: Path) -> None:
 
 
 def test_markup() -> None:
-    module = without_checks(markup_module)
+    module, writing = without_checks(markup_module), without_checks(restoring)
 
     def read(text: str) -> None:
         markup = module.parse_markup(text)
         links = [(i, i % 3) for i in range(min(len(markup.words), 20))]
-        module.restore_markup(markup, ["x", "y", "z"], Alignment(links))
+        writing.restore_markup(markup, ["x", "y", "z"], Alignment(links))
 
     assert outcomes(damaged_texts(MARKED_UP, CASES), read) == (CASES, 0)
 
