@@ -1,9 +1,9 @@
 """Markup carried over to a translation: how many of the package's 151 sentences come out as written down beforehand.
 
-`python benchmarks/markup.py [MODEL ...] [--wrong]` prints a Markdown table by kind of sentence: by each model's word
-alignment, and by position, where each tag goes to the place that is as far along the sentence as it was in the source.
-The rules were developed on every other sentence, from the first on, and the rest was held out: the columns keep them
-apart. With `--wrong`, it shows what came out otherwise among the former.
+`python benchmarks/markup.py [MODEL[:METHOD] ...] [--wrong]` prints a Markdown table by kind of sentence: by each
+model's word alignment (by `auto`, if no method is named), and by position, where each tag goes to the place as far along
+the sentence as it was in the source. The rules were developed on every other sentence, from the first on, and the rest
+was held out: the columns keep them apart. With `--wrong`, it shows what came out otherwise among the former.
 """
 
 from __future__ import annotations
@@ -56,9 +56,11 @@ def main() -> None:
 
 
 def by_alignment(name: str, sentences: list[MarkedUp]) -> list[str]:
-    """Put markup onto the translations as users do."""
+    """Put markup onto the translations as users do, with a model and perhaps a method, such as `en-es:norms`."""
+    model, _, method = name.partition(":")
     sources, targets = [s.source for s in sentences], [s.target for s in sentences]
-    return sightline.transfer_markup(sightline.load(name), sources, targets, progress=False)
+    options = {"method": method} if method else {}
+    return sightline.transfer_markup(sightline.load(model), sources, targets, progress=False, **options)
 
 
 if __name__ == "__main__":

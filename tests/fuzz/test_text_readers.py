@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -14,8 +15,8 @@ import yaml
 from fuzz.damage import damaged_bytes, damaged_texts, outcomes, replace, without_checks
 from training.tiny import RECIPE
 
+from sightline.alignment import marked_sentence, placing, restoring, word_parts
 from sightline.alignment import markup as markup_module
-from sightline.alignment import restoring
 from sightline.alignment.formats import read_alignments, read_lengths
 from sightline.alignment.links import Alignment
 from sightline.alignment.parallel import read_pairs
@@ -97,13 +98,16 @@ def test_pairs_of_two_files(tmp_path: Path) -> None:
     )
 
 
-def test_markup() -> None:
-    module, writing = without_checks(markup_module), without_checks(restoring)
+def test_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    unchecked = {}
+    for module in (word_parts, markup_module, marked_sentence, placing, restoring):  # each imports those before it
+        unchecked[module] = without_checks(module)
+        monkeypatch.setitem(sys.modules, module.__name__, unchecked[module])
 
     def read(text: str) -> None:
-        markup = module.parse_markup(text)
+        markup = unchecked[markup_module].parse_markup(text)
         links = [(i, i % 3) for i in range(min(len(markup.words), 20))]
-        writing.restore_markup(markup, ["x", "y", "z"], Alignment(links))
+        unchecked[restoring].restore_markup(markup, ["x", "y", "z"], Alignment(links))
 
     assert outcomes(damaged_texts(MARKED_UP, CASES), read) == (CASES, 0)
 
