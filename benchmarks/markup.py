@@ -1,9 +1,9 @@
 """Markup carried over to a translation: how many of the package's 151 sentences come out as written down beforehand.
 
 `python benchmarks/markup.py [MODEL[:METHOD] ...] [--wrong]` prints a Markdown table by kind of sentence: by each
-model's word alignment (by `auto`, if no method is named), and by position, where each tag goes to the place as far along
-the sentence as it was in the source. The rules were developed on every other sentence, from the first on, and the rest
-was held out: the columns keep them apart. With `--wrong`, it shows what came out otherwise among the former.
+model's word alignment (by `auto`, if no method is named), and by position, where each tag goes to the place that is as
+far along the sentence as it was in the source. The rules were developed on every other sentence, from the first on, and
+the rest was held out: the columns keep them apart. With `--wrong`, it shows what came out otherwise among the former.
 """
 
 from __future__ import annotations
