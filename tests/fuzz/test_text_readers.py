@@ -15,7 +15,7 @@ import yaml
 from fuzz.damage import damaged_bytes, damaged_texts, outcomes, replace, without_checks
 from training.tiny import RECIPE
 
-from sightline.alignment import marked_sentence, placing, restoring, word_parts
+from sightline.alignment import marked_sentence, placing, restoring, scanning, word_parts
 from sightline.alignment import markup as markup_module
 from sightline.alignment.formats import read_alignments, read_lengths
 from sightline.alignment.links import Alignment
@@ -100,7 +100,8 @@ def test_pairs_of_two_files(tmp_path: Path) -> None:
 
 def test_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     unchecked = {}
-    for module in (word_parts, markup_module, marked_sentence, placing, restoring):  # each imports those before it
+    # Each imports those before it.
+    for module in (scanning, word_parts, markup_module, marked_sentence, placing, restoring):
         unchecked[module] = without_checks(module)
         monkeypatch.setitem(sys.modules, module.__name__, unchecked[module])
 
