@@ -123,7 +123,7 @@ def test_names_and_folders_that_are_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", zoo.ZOO)
 def test_a_folder_without_a_tokenizer(name: str, tmp_path: Path) -> None:
     zoo.model(name).module.save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="save it beside the model"):
+    with pytest.raises(InputError, match="save it next to the model"):
         sightline.load(tmp_path)
 
 
