@@ -104,7 +104,7 @@ class _Placing:
     # Whole words
 
     def place_by_links(self) -> None:
-        """Give each child with words the stretch where it has most; those with most links choose first."""
+        """Assign to each child with words the stretch where it has most; those with most links choose first."""
         element, sentence, span = self.element, self.sentence, self.span
         children = {number: element.children[number] for number in self.with_words if number not in self.parts}
         weights = {number: sentence.weigh(child.start, child.stop, span) for number, child in children.items()}

@@ -11,7 +11,6 @@ from sightline.alignment.extraction import DEFAULT_EXTRACTION, EXTRACTIONS, THRE
 from sightline.alignment.symmetrization import DEFAULT_RULE, RULES
 from sightline.errors import InputError, unknown_name
 from sightline.methods import METHODS, find_method
-from sightline.methods.adapter import ADAPTER
 from sightline.methods.similarity import SIMILARITY, SimilaritySettings
 from sightline.values import check_share
 
@@ -91,7 +90,3 @@ class AlignOptions:
     def of_the_choice(self) -> dict[str, Any]:
         """Return what a choice depends on, as plain data."""
         return {"method": self.method, "effort": self.effort, "settings": dict(self.settings)}
-
-
-NEEDS_NO_REVERSE = (ADAPTER,)
-"""Methods that read both directions off one model."""

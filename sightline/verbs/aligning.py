@@ -81,8 +81,9 @@ def align(
     reverse: a model of the other direction; the two are joined. A model that translates both ways is its own reverse;
         with False only its one direction counts. Unless a language was named when it was loaded, the texts of each
         pair decide which way it goes.
-    method: `auto` reads the alignment adapter where the model has one (`sightline adapt`), and otherwise chooses
-        between norms and attention, layers, heads and readings on the first pairs, without gold (`explain_choice`).
+    method: `auto` reads the alignment adapter where the model has one (`sightline adapt`) and no setting such as a
+        layer is named. Otherwise it chooses between norms and attention, layers, heads and readings on the first
+        pairs, without gold (`explain_choice`).
         `similarity` compares states of any encoder; or any of `sightline methods`.
     effort: `fast` chooses from what one pass gives; `best` tries SmoothGrad saliency too, which takes 30 times as long.
     choose_again: choose anew where a choice is remembered.
@@ -144,13 +145,15 @@ def build_aligner(
     """Check the options of `align`, and build what aligns pairs."""
     forward = load(model)
     backward = load_reverse(forward, reverse, method)
-    if method == AUTO and use_adapter and forward.adapter is not None:
-        method = ADAPTER
     names = ("effort", "extraction", "threshold", "symmetrize", "join")
     named = {name: options.pop(name) for name in names if name in options}
+    # Who names a layer, or more effort, asks for another reading than the adapter's, which has neither.
+    asks_for_more = options or named.get("effort", "fast") != "fast"
+    if method == AUTO and use_adapter and forward.adapter is not None and not asks_for_more:
+        method = ADAPTER
     chosen = AlignOptions(method=method, settings=options, **named)
     check_share("min_confidence", min_confidence)
-    if chosen.method != SIMILARITY and forward.task not in ("translate", "continue"):
+    if chosen.method != SIMILARITY and not forward.generates:
         raise InputError(
             f"{type(forward.module).__name__} makes no target from a source: align with the method {SIMILARITY}, "
             "which any encoder allows, or take a translation model."
@@ -160,6 +163,8 @@ def build_aligner(
             f"The rule {chosen.symmetrize!r} joins two directions: give the model of the other one as reverse."
         )
     if with_aligner is not None and not isinstance(with_aligner, TwoWayAligner) and with_aligner not in ALIGNERS:
+        if not os.path.exists(with_aligner):
+            raise InputError(f"{with_aligner} is no file of a saved aligner, and none of {', '.join(ALIGNERS)}.")
         with_aligner = load_aligner(with_aligner)
     if with_aligner is not None and chosen.reads_either_sign:
         raise InputError("Similarities are no probabilities, which an aligner could be joined with: name a method.")

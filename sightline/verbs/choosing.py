@@ -32,6 +32,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
 from sightline.alignment.bitext import build_bitext
+from sightline.alignment.extraction import ALIKE
 from sightline.alignment.joining import geometric_mean, word_shares
 from sightline.alignment.statistical import train_aligner
 from sightline.attribution import Attribution
@@ -57,7 +58,6 @@ LEXICAL_SLACK = 0.9
 BEST_EFFORT = Readout("word_saliency", {"smoothgrad": 30})
 BEST_EFFORT_PAIRS = 50
 BOTH_DIRECTIONS, ALIGNER = "agreement of both directions", "agreement with a statistical aligner"
-ALIKE = 1e-6
 
 Shares = Float[np.ndarray, "_ _ _"]
 """The shares of one pair: candidates, rows, columns."""

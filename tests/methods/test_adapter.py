@@ -21,7 +21,7 @@ PAIRS = list(zip(zoo.SOURCES[:2], zoo.TARGETS[:2], strict=True))
 
 
 def adapted(name: str) -> LoadedModel:
-    """Give a model in double precision an adapter with random weights."""
+    """Return a model in double precision, with an adapter of random weights."""
     model = zoo.fresh_precise(name)
     torch.manual_seed(1)
     shape = AdapterShape((zoo.WIDTH,) * (zoo.LAYERS + 1), (zoo.WIDTH,) * (zoo.LAYERS + 1), width=4)

@@ -272,5 +272,5 @@ def test_an_aligner_and_what_it_cannot_be_joined_with(tmp_path: Path) -> None:
     model = zoo.model("marian")
     with pytest.raises(InputError, match="no probabilities"):
         sightline.align(model, "The cat", "El gato", method="similarity", with_aligner="hmm")
-    with pytest.raises(InputError, match="nothing"):
+    with pytest.raises(InputError, match="nothing is no file of a saved aligner, and none of ibm1, diagonal, hmm"):
         sightline.align(model, "The cat", "El gato", with_aligner=tmp_path / "nothing")

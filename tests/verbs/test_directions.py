@@ -90,6 +90,10 @@ def test_adapters_of_both_directions_read_mixed_pairs(folder: Path) -> None:
     mixed = sightline.align(model, sources, targets)
     assert [one.links for one in mixed] == [straight[0].flipped().links, straight[1].links]
     assert straight[0].links
+    # Who names a layer does not mean the adapter.
+    layer = {"layer": 1, "reading": "input"}
+    named = sightline.align(model, zoo.SOURCES, zoo.TARGETS, **layer)
+    assert named == sightline.align(model, zoo.SOURCES, zoo.TARGETS, use_adapter=False, **layer)
 
 
 def test_a_translation_is_aligned_the_way_that_it_was_made(
