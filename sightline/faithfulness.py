@@ -15,7 +15,7 @@ The same deletions serve all methods that are compared, and each is run once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,10 +53,52 @@ class Faithfulness:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python data, ready for JSON; what is undefined everywhere is None."""
-        measures = {name: summary._asdict() for name, summary in self.summary().items()}
-        for measure in measures.values():
-            measure |= {name: None for name, value in measure.items() if math.isnan(value)}
-        return {"method": self.method} | measures
+        return to_plain(self.method, self.summary())
+
+
+def to_plain(method: str, summaries: Mapping[str, Summary]) -> dict[str, Any]:
+    """Return summaries of a method's measures as plain data."""
+    measures = {name: summary._asdict() for name, summary in summaries.items()}
+    for measure in measures.values():
+        measure |= {name: None for name, value in measure.items() if math.isnan(value)}
+    return {"method": method} | measures
+
+
+def summarize_texts(
+    texts: Iterable[Mapping[str, Sequence[Sequence[float]]]], methods: Sequence[str]
+) -> dict[str, dict[str, Summary]]:
+    """Summarise the measures of many texts, each as `measure_text` returned it, without holding them.
+
+    Mean and deviation are brought up to date with each value (Welford 1962).
+    """
+    found = {}
+    running = {method: np.zeros((len(MEASURES), 4)) for method in methods}  # defined, mean, squares, undefined
+    for text in texts:
+        for method, outputs in text.items():
+            for output in outputs:
+                for state, value in zip(running[method], output, strict=True):
+                    _take_in(state, value)
+    for method, states in running.items():
+        found[method] = {
+            name: Summary(
+                state[1] if state[0] else math.nan,
+                math.sqrt(state[2] / state[0]) if state[0] else math.nan,
+                int(state[0]),
+                int(state[3]),
+            )
+            for name, state in zip(MEASURES, states.tolist(), strict=True)
+        }
+    return found
+
+
+def _take_in(state: Float[np.ndarray, " 4"], value: float) -> None:
+    if math.isnan(value):
+        state[3] += 1
+        return
+    state[0] += 1
+    step = value - state[1]
+    state[1] += step / state[0]
+    state[2] += step * (value - state[1])
 
 
 def measure_faithfulness(
@@ -72,27 +114,43 @@ def measure_faithfulness(
     Without targets the model gives its own. The method `random` ranks words by chance.
     """
     loaded = load(model)
-    if not (loaded.translates or loaded.classifies):
-        raise InputError(
-            f"Faithfulness is measured on translation models and classifiers, not on {loaded.task!r} models."
-        )
-    check_names("method", methods, (*METHODS, RANDOM))
+    check_measurable(loaded, methods)
     if targets is not None and len(sources) != len(targets):
         raise InputError(f"There are {len(sources)} sources and {len(targets)} targets: give as many of each.")
-    values: dict[str, list[tuple[float, float, float]]] = {method: [] for method in methods}
-    rng = np.random.default_rng(seed)
-    with loaded.evaluating():
-        for number, source in enumerate(sources, start=1):
-            target = None if targets is None else targets[number - 1]
-            example = loaded.facing(source, target).encode(source, target, name=f"source {number}")
-            if not example.labels:
-                example = loaded.with_output(example, loaded.answer([example])[0])
-            scores = {method: _word_scores(loaded, example, method, rng) for method in methods}
-            deletions = _Deletions(loaded, example)
-            deletions.run({chosen for matrix in scores.values() for chosen in _needed(matrix)})
-            for method, matrix in scores.items():
-                values[method] += _measure(matrix, deletions)
+    values: dict[str, list[Measures]] = {method: [] for method in methods}
+    for number, source in enumerate(sources, start=1):
+        target = None if targets is None else targets[number - 1]
+        for method, rows in measure_text(loaded, source, target, methods, number=number, seed=seed).items():
+            values[method] += rows
     return [Faithfulness(method, *np.array(rows, dtype=float).reshape(-1, 3).T) for method, rows in values.items()]
+
+
+def check_measurable(model: LoadedModel, methods: Sequence[str]) -> None:
+    """Refuse models and methods that faithfulness is not measured of."""
+    if not (model.translates or model.classifies):
+        raise InputError(
+            f"Faithfulness is measured on translation models and classifiers, not on {model.task!r} models."
+        )
+    check_names("method", methods, (*METHODS, RANDOM))
+
+
+Measures = tuple[float, float, float]
+"""Comprehensiveness, sufficiency and correlation of one output."""
+
+
+def measure_text(
+    model: LoadedModel, source: Source, target: Text | None, methods: Sequence[str], *, number: int = 1, seed: int = 0
+) -> dict[str, list[Measures]]:
+    """Measure methods on one text, by its number in the input: for each method, its measures of every output."""
+    rng = np.random.default_rng([seed, number])
+    with model.evaluating():
+        example = model.facing(source, target).encode(source, target, name=f"source {number}")
+        if not example.labels:
+            example = model.with_output(example, model.answer([example])[0])
+        scores = {method: _word_scores(model, example, method, rng) for method in methods}
+        deletions = _Deletions(model, example)
+        deletions.run({chosen for matrix in scores.values() for chosen in _needed(matrix)})
+        return {method: _measure(matrix, deletions) for method, matrix in scores.items()}
 
 
 def _word_scores(
@@ -174,7 +232,7 @@ def _needed(matrix: Float[np.ndarray, "target source"]) -> Iterable[frozenset[in
                 yield from (top, everything - top)
 
 
-def _measure(matrix: Float[np.ndarray, "target source"], deletions: _Deletions) -> list[tuple[float, float, float]]:
+def _measure(matrix: Float[np.ndarray, "target source"], deletions: _Deletions) -> list[Measures]:
     """Return comprehensiveness, sufficiency and correlation for every target word."""
     everything = frozenset(range(matrix.shape[1]))
     whole = deletions[()]

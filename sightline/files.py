@@ -9,50 +9,86 @@ permissions are kept. Devices, pipes and standard output cannot be replaced: the
 from __future__ import annotations
 
 import errno
-import gzip
 import io
 import os
 import secrets
 import shutil
 import stat
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from sightline.errors import InputError
 from sightline.limits import MOST_LINE_BYTES
+from sightline.packing import Packing, damages, find_packing
 
 FilePath = str | os.PathLike[str]
 
 STANDARD_INPUT = STANDARD_OUTPUT = "-"
+PACKED_LINES = 1024
 WRITING = ".writing"
 """How the names of temporary files and folders end; what a crash leaves can be removed."""
 
 
+class Position:
+    """How far a file has been read, as a share of its bytes."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._size = 0
+
+    def follow(self, file: IO[bytes]) -> None:
+        """Measure this file from now on."""
+        there = os.fstat(file.fileno())
+        self._file, self._size = file, there.st_size if stat.S_ISREG(there.st_mode) else 0
+
+    @property
+    def share(self) -> float | None:
+        """Return the share of the file that was read; None where a file has no size, such as a pipe."""
+        if self._file is None or not self._size:
+            return None
+        return 1.0 if self._file.closed else min(1.0, self._file.tell() / self._size)
+
+
 def read_lines(path: FilePath) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without their ends; `-` is standard input, `.gz` is unpacked.
+    """Yield the lines of a UTF-8 file without their ends; `-` is standard input, `.gz` and `.zst` are unpacked.
 
     Only a line feed ends a line: the rarer separators of Unicode would put two files out of step.
     """
-    number = 0
+    for line in try_lines(path):
+        if isinstance(line, InputError):
+            raise line
+        yield line
+
+
+def try_lines(path: FilePath, position: Position | None = None) -> Iterator[str | InputError]:
+    """Yield the lines of a file as `read_lines` does, and for a line that is not UTF-8 the error that says so."""
+    packing = find_packing(path)
     try:
-        with _open_bytes(path) as file:
+        with _open_bytes(path, packing, position) as file:
             for number, line in enumerate(iter(partial(file.readline, MOST_LINE_BYTES + 1), b""), start=1):
                 if len(line) > MOST_LINE_BYTES:
                     raise InputError(
                         f"{path}, line {number}: it has more than {MOST_LINE_BYTES:,} bytes; is this a file of lines?"
                     )
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}, line {number}: this is not UTF-8; convert the file first.") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError(f"{path} is not a complete gzip file, though its name ends in .gz.") from None
+                yield _decode(line, f"{path}, line {number}", "utf-8-sig" if number == 1 else "utf-8")
+    except damages():
+        assert packing is not None
+        suffix = Path(path).suffix
+        raise InputError(f"{path} is not a complete {packing.name} file, though its name ends in {suffix}.") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason_of(error)}.") from None
+
+
+def _decode(line: bytes, name: str, encoding: str) -> str | InputError:
+    try:
+        return line.decode(encoding).rstrip("\r\n")
+    except UnicodeDecodeError:
+        return InputError(f"{name}: this is not UTF-8; convert the file first.")
 
 
 def check_readable(path: FilePath | None) -> None:
@@ -65,10 +101,19 @@ def check_readable(path: FilePath | None) -> None:
         raise InputError(f"{path} cannot be read: {reason_of(error)}.") from None
 
 
-def _open_bytes(path: FilePath) -> AbstractContextManager[Any]:
+@contextmanager
+def _open_bytes(path: FilePath, packing: Packing | None, position: Position | None) -> Iterator[Any]:
     if os.fspath(path) == STANDARD_INPUT:
-        return nullcontext(sys.stdin.buffer)  # not ours to close
-    return gzip.open(path) if Path(path).suffix == ".gz" else Path(path).open("rb")
+        yield sys.stdin.buffer  # not ours to close
+        return
+    with Path(path).open("rb") as file:
+        if position is not None:
+            position.follow(file)
+        if packing is None:
+            yield file
+        else:
+            with packing.open(file) as unpacked:
+                yield unpacked
 
 
 # Writing
@@ -79,7 +124,7 @@ def check_writable(path: FilePath) -> None:
     place = _find_place(path)
     if place is None:
         return
-    with _explained_errors(path):
+    with explained_errors(path):
         _try_writing(place)
 
 
@@ -90,7 +135,7 @@ def check_folder_writable(folder: FilePath) -> None:
         place = place.parent
     if not place.is_dir():
         raise InputError(f"{folder} cannot be written: {place} is not a folder.")
-    with _explained_errors(folder):
+    with explained_errors(folder):
         _try_writing(place / "file")
 
 
@@ -110,9 +155,17 @@ def write_text(path: FilePath, text: str) -> None:
 
 
 def write_lines(lines: Iterable[str], path: FilePath = STANDARD_OUTPUT) -> None:
-    """Write lines, their ends included, as they come; `-` is standard output."""
-    with writing(path) as file:
-        file.writelines(lines)
+    """Write lines, their ends included, as they come; `-` is standard output, `.gz` and `.zst` are packed."""
+    packing = find_packing(path)
+    if packing is None:
+        with writing(path) as file:
+            file.writelines(lines)
+        return
+    with writing(path, "wb") as file:
+        remaining = iter(lines)
+        while some := "".join(islice(remaining, PACKED_LINES)):
+            file.write(packing.pack(some.encode()))
+        file.write(packing.pack(b""))  # no lines are a packed file, too
 
 
 @contextmanager
@@ -129,7 +182,7 @@ def writing(path: FilePath, mode: str = "w") -> Iterator[IO[Any]]:
             yield sys.stdout if mode == "w" else sys.stdout.buffer
             sys.stdout.flush()
         elif place is None:
-            with _explained_errors(path):
+            with explained_errors(path):
                 descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # a log that the shell opened with >> is kept
             with _opened(descriptor, path, mode) as file:
                 yield file
@@ -143,20 +196,20 @@ def writing(path: FilePath, mode: str = "w") -> Iterator[IO[Any]]:
 
 @contextmanager
 def _replacing(place: Path, path: FilePath, mode: str) -> Iterator[IO[Any]]:
-    with _explained_errors(path):
+    with explained_errors(path):
         descriptor, unfinished = _create(place)
     try:
         with _opened(descriptor, path, mode) as file:
             yield file
             file.flush()
-            with _explained_errors(path):
+            with explained_errors(path):
                 os.fsync(descriptor)
-        with _explained_errors(path):
+        with explained_errors(path):
             unfinished.replace(place)
     except BaseException:
         _remove(unfinished)
         raise
-    _sync_folder(place.parent)
+    sync_folder(place.parent)
 
 
 @contextmanager
@@ -172,14 +225,14 @@ def _opened(descriptor: int, path: FilePath, mode: str) -> Iterator[IO[Any]]:
         with suppress(OSError):
             raw.close()  # not `file`, which would write its rest, and perhaps fail again
         raise
-    with _explained_errors(path):
+    with explained_errors(path):
         raw.close()
 
 
 def append_line(path: FilePath, line: str) -> None:
     """Append a line to a file; when that fails, the file keeps the lines that it had."""
     data = f"{line}\n".encode()
-    with _explained_errors(path), open(path, "ab", buffering=0) as file:
+    with explained_errors(path), open(path, "ab", buffering=0) as file:
         before = file.seek(0, os.SEEK_END)
         try:
             if file.write(data) != len(data):
@@ -198,7 +251,7 @@ def writing_folder(path: FilePath) -> Iterator[Path]:
         yield staged
         _force_all_to_disk(staged)
         _exchange(staged, place)
-        _sync_folder(place.parent)
+        sync_folder(place.parent)
 
 
 @contextmanager
@@ -209,7 +262,7 @@ def writing_into(folder: Path, last: str) -> Iterator[Path]:
         _force_all_to_disk(staged)
         for file in sorted(staged.iterdir(), key=lambda file: file.name == last):
             file.replace(folder / file.name)
-        _sync_folder(folder)
+        sync_folder(folder)
 
 
 @contextmanager
@@ -292,7 +345,8 @@ class _Output(io.FileIO):
 
 
 @contextmanager
-def _explained_errors(path: FilePath) -> Iterator[None]:
+def explained_errors(path: FilePath) -> Iterator[None]:
+    """Let an error of the system in writing a file be an InputError."""
     try:
         yield
     except OSError as error:
@@ -330,7 +384,8 @@ def _force_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Force to the disk which files a folder has."""
     with suppress(OSError):  # the file is in its place; some file systems cannot do this
         _force_to_disk(folder)
 

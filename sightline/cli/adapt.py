@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.options import ModelName, SourceLanguage, TargetLanguage
+from sightline.cli.options import ModelOption, SourceLanguage, TargetLanguage
 from sightline.files import check_readable
 from sightline.models.box import BOX_MODEL
 from sightline.models.names import check_model_name
@@ -21,7 +21,7 @@ def adapt(
         Path | None, typer.Argument(help="The target; without it SOURCE has both sides, with a tab or ||| between.")
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="A new folder for the model and its adapter.")] = ...,  # type: ignore[assignment]
-    model: ModelName = BOX_MODEL,
+    model: ModelOption = BOX_MODEL,
     reverse: Annotated[
         str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction; en-es is its own.")
     ] = None,

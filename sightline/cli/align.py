@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.cli.options import STANDARD_OUTPUT, OptionalModelName, Output, Prefix, SourceLanguage, TargetLanguage
+from sightline.cli.options import (
+    STANDARD_OUTPUT,
+    Address,
+    Engine,
+    Gpus,
+    OnError,
+    OptionalModelOption,
+    Output,
+    Prefix,
+    Resume,
+    SourceLanguage,
+    TargetLanguage,
+    Workers,
+)
 from sightline.cli.settings import read_settings
+from sightline.corpus.running import Running, run_job
 from sightline.errors import InputError
-from sightline.files import check_readable, check_writable
+from sightline.files import Position, check_readable, check_writable
 from sightline.models.box import BOX_MODEL
 from sightline.models.names import check_model_name
 
 if TYPE_CHECKING:
-    from sightline.alignment.columns import Alignments
-    from sightline.alignment.links import Alignment
-    from sightline.models.loaded import LoadedModel
     from sightline.verbs.readout import Choice
 
 
@@ -29,7 +38,7 @@ def align(
     target: Annotated[
         Path | None, typer.Argument(help="The target; without it SOURCE has both sides, with a tab or ||| between.")
     ] = None,
-    model: OptionalModelName = None,
+    model: OptionalModelOption = None,
     reverse: Annotated[
         str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction; en-es is its own.")
     ] = None,
@@ -76,6 +85,12 @@ def align(
     ] = False,
     output: Output = STANDARD_OUTPUT,
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, with confidences.")] = False,
+    resume: Resume = False,
+    on_error: OnError = "stop",
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
+    gpus: Gpus = 0.0,
 ) -> None:
     """Align the words of parallel text; links are written as source-target pairs counted from 0, one line a pair.
 
@@ -88,50 +103,55 @@ def align(
         check_readable(text)
     for name in (model, reverse):
         check_model_name(name)
-    from sightline.alignment.formats import write_alignments
-
-    alignments: Iterator[Alignment | Alignments]
+    running = Running(resume, on_error, workers, engine, address, gpus)
+    running.check()
+    format = "jsonl" if json else format
     if model is not None and (aligner or load):
         raise InputError("Align either with --model or with a statistical aligner (--aligner, --load).")
     if aligner or load:
         from sightline.alignment.files import align_files
+        from sightline.alignment.formats import write_alignments
 
         if any([reverse, setting, extraction, threshold, explain_choice, with_aligner, method != "auto"]):
             raise InputError("A statistical aligner needs no reverse model, method, setting or extraction.")
         if min_confidence:
             raise InputError("--min-confidence belongs to a model's links: give --confidences, and filter them.")
+        if running != Running():
+            raise InputError("A statistical aligner runs in one process and in minutes: it has nothing to resume.")
         alignments = align_files(source, target, aligner=aligner, rule=symmetrize, save=save, load=load)
-    else:
-        import sightline
-        from sightline.alignment.parallel import read_pairs
+        write_alignments(alignments, output, format, confidences=confidences or json)
+        return
+    if save is not None:
+        raise InputError("--save keeps a statistical aligner: name one with --aligner.")
+    if one_way and reverse is not None:
+        raise InputError("Give either --reverse or --one-way.")
+    from sightline.alignment.parallel import try_pairs
+    from sightline.corpus.jobs import AlignJob, ModelName
 
-        if save is not None:
-            raise InputError("--save keeps a statistical aligner: name one with --aligner.")
-        forward = sightline.load(model or BOX_MODEL, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
-        if one_way and reverse is not None:
-            raise InputError("Give either --reverse or --one-way.")
-        backward: LoadedModel | bool | None = False if one_way else None
-        if reverse is not None:
-            backward = sightline.load(reverse, source_lang=target_lang, target_lang=source_lang, prefix=prefix)
-        pairs, same_pairs = tee(read_pairs(source, target))
-        alignments = sightline.align(
-            forward,
-            (source_text for source_text, _ in pairs),
-            (target_text for _, target_text in same_pairs),
-            reverse=backward,
-            method=method,
-            effort=effort,
-            choose_again=choose_again,
-            with_aligner=with_aligner,
-            extraction=extraction,
-            threshold=threshold,
-            symmetrize=symmetrize,
-            join=join,
-            min_confidence=min_confidence,
-            on_choice=partial(_show_choice, with_candidates=explain_choice),
-            **read_settings(setting),
-        )
-    write_alignments(alignments, output, "jsonl" if json else format, confidences=confidences or json)
+    named = ModelName(model or BOX_MODEL, source_lang, target_lang, prefix)
+    options = {
+        "method": method,
+        "effort": effort,
+        "choose_again": choose_again,
+        "with_aligner": with_aligner,
+        "extraction": extraction,
+        "threshold": threshold,
+        "symmetrize": symmetrize,
+        "join": join,
+        "min_confidence": min_confidence,
+        **({"reverse": False} if one_way else {}),
+        **read_settings(setting),
+    }
+    job = AlignJob(
+        model=named,
+        reverse=None if reverse is None else named.reverse(reverse),
+        align=options,
+        on_choice=partial(_show_choice, with_candidates=explain_choice),
+        format=format,
+        confidences=confidences or json,
+    )
+    position = Position()
+    run_job(job, try_pairs(source, target, position), output, running, position=position)
 
 
 def _show_choice(choice: Choice, with_candidates: bool) -> None:

@@ -8,10 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
-from sightline.cli.options import ModelName, Prefix, SourceLanguage, TargetLanguage
+from sightline.cli.options import (
+    STANDARD_OUTPUT,
+    Address,
+    Engine,
+    Gpus,
+    ModelOption,
+    OnError,
+    Prefix,
+    Resume,
+    SourceLanguage,
+    TargetLanguage,
+    Workers,
+)
 from sightline.cli.settings import read_settings
+from sightline.corpus.running import Running, run_job
+from sightline.corpus.shards import try_columns
 from sightline.errors import InputError
-from sightline.files import check_writable, write_text
+from sightline.files import Position, check_readable, check_writable, write_text
 from sightline.models.box import BOX_MODEL
 from sightline.models.names import check_model_name
 
@@ -19,12 +33,17 @@ AUTO, USUAL = "auto", "norms"
 
 
 def explain(
-    source: Annotated[str, typer.Argument(help="The text that the model reads.")],
-    target: Annotated[str | None, typer.Argument(help="The output to explain; by default the model's own.")] = None,
+    source: Annotated[str, typer.Argument(help="The text that the model reads; with --file, a file of texts.")],
+    target: Annotated[
+        str | None, typer.Argument(help="The output to explain, or a file of them; by default the model's own.")
+    ] = None,
+    file: Annotated[
+        bool, typer.Option("-f", "--file", help="Explain every line of a file, into the lines of --jsonl.")
+    ] = False,
     second: Annotated[
         str | None, typer.Option(help="A second segment of the source, for encoders such as BERT.")
     ] = None,
-    model: ModelName = BOX_MODEL,
+    model: ModelOption = BOX_MODEL,
     method: Annotated[
         str, typer.Option(help="A method of `sightline methods`; auto is norms of the layer that usually reads best.")
     ] = AUTO,
@@ -46,10 +65,17 @@ def explain(
     prefix: Prefix = "",
     chat: Annotated[bool, typer.Option("--chat", help="Wrap the source in the model's chat template.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing to the terminal.")] = False,
+    resume: Resume = False,
+    on_error: OnError = "stop",
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
+    gpus: Gpus = 0.0,
 ) -> None:
     """Show which inputs the model used for each output.
 
     Example: sightline explain --method norms -s layer=2 "The cat sleeps." "El gato duerme."
+    Example: sightline explain --file text.en --jsonl text.jsonl
     """
     from sightline.methods import find_method
 
@@ -65,6 +91,29 @@ def explain(
         if path is not None:
             check_writable(path)
     check_model_name(model)
+    running = Running(resume, on_error, workers, engine, address, gpus)
+    running.check()
+    if file:
+        if calibration or second is not None or any((html, svg, png, json, csv)):
+            raise InputError("--file writes the scores of every line: name where with --jsonl, and no other format.")
+        check_readable(source)
+        check_readable(target)
+        from sightline.corpus.jobs import ExplainJob, ModelName
+
+        job = ExplainJob(
+            model=ModelName(model, source_lang, target_lang, prefix, chat),
+            method=method,
+            settings=settings,
+            by_words=not pieces,
+            with_special=special,
+        )
+        position = Position()
+        run_job(
+            job, try_columns(source, target, position=position), jsonl or STANDARD_OUTPUT, running, position=position
+        )
+        return
+    if running != Running():
+        raise InputError("One text is explained at once, in this process: these options go with --file.")
     import sightline
 
     loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix, chat=chat)

@@ -9,8 +9,8 @@ import typer
 
 _MODEL = typer.Option("-m", "--model", help="A folder, a name on the hub, or en-es, the model in the box.")
 
-ModelName = Annotated[str, _MODEL]
-OptionalModelName = Annotated[str | None, _MODEL]
+ModelOption = Annotated[str, _MODEL]
+OptionalModelOption = Annotated[str | None, _MODEL]
 SourceLanguage = Annotated[
     str | None, typer.Option("--source-lang", help="Language of the source (NLLB, M2M100, mBART; en-es recognises it).")
 ]
@@ -23,6 +23,23 @@ LengthPenalty = Annotated[float, typer.Option(help="Power of the length; larger 
 AligningMethod = Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write; - is standard output.")]
 STANDARD_OUTPUT = Path("-")
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Keep what is done in OUT.partial, and go on from there if the run was ended."),
+]
+OnError = Annotated[
+    str,
+    typer.Option(
+        "--on-error",
+        help="stop at a line that cannot be processed, or skip it: an empty line, its reason in OUT.errors.",
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(help="Processes that work at the same time; by default one for each core.")
+]
+Engine = Annotated[str, typer.Option(help="local, or ray: the workers are on a Ray cluster.")]
+Address = Annotated[str | None, typer.Option(help="Address of the Ray cluster; by default one on this machine alone.")]
+Gpus = Annotated[float, typer.Option(help="Graphics cards, or the share of one, for each worker on the cluster.")]
 
 
 def search_options(beam: int, length_penalty: float) -> dict[str, Any]:

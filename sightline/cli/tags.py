@@ -9,17 +9,25 @@ import typer
 
 from sightline.cli.options import (
     STANDARD_OUTPUT,
+    Address,
     AligningMethod,
     Beam,
+    Engine,
+    Gpus,
     LengthPenalty,
-    ModelName,
+    ModelOption,
+    OnError,
     Output,
     Prefix,
+    Resume,
     SourceLanguage,
     TargetLanguage,
+    Workers,
     search_options,
 )
-from sightline.files import check_readable, check_writable, read_lines, write_lines
+from sightline.corpus.running import Running, run_job
+from sightline.corpus.shards import try_columns
+from sightline.files import Position, check_readable, check_writable
 from sightline.models.box import BOX_MODEL
 from sightline.models.names import check_model_name
 
@@ -29,7 +37,7 @@ def tags(
     target: Annotated[
         Path | None, typer.Argument(help="Its translation without tags; if it is not given, the text is translated.")
     ] = None,
-    model: ModelName = BOX_MODEL,
+    model: ModelOption = BOX_MODEL,
     reverse: Annotated[
         str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction, to align better.")
     ] = None,
@@ -40,6 +48,12 @@ def tags(
     target_lang: TargetLanguage = None,
     prefix: Prefix = "",
     output: Output = STANDARD_OUTPUT,
+    resume: Resume = False,
+    on_error: OnError = "stop",
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
+    gpus: Gpus = 0.0,
 ) -> None:
     """Translate text with inline markup, or put the markup of a text onto a translation that is already there.
 
@@ -53,15 +67,16 @@ def tags(
     check_readable(target)
     for name in (model, reverse):
         check_model_name(name)
-    import sightline
+    running = Running(resume, on_error, workers, engine, address, gpus)
+    running.check()
+    from sightline.corpus.jobs import ModelName, TagsJob
 
-    loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
-    options: dict[str, object] = {"method": method}
-    if reverse is not None:
-        options["reverse"] = sightline.load(reverse, source_lang=target_lang, target_lang=source_lang, prefix=prefix)
-    if target is None:
-        search = search_options(beam, length_penalty)
-        marked = sightline.translate_markup(loaded, read_lines(source), align=options, **search)
-    else:
-        marked = sightline.transfer_markup(loaded, read_lines(source), read_lines(target), **options)
-    write_lines((text + "\n" for text in marked), output)
+    named = ModelName(model, source_lang, target_lang, prefix)
+    job = TagsJob(
+        model=named,
+        reverse=None if reverse is None else named.reverse(reverse),
+        align={"method": method},
+        generation=search_options(beam, length_penalty) if target is None else {},
+    )
+    position = Position()
+    run_job(job, try_columns(source, target, position=position), output, running, position=position)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
-from collections.abc import Iterator
-from itertools import tee
 from pathlib import Path
 from typing import Annotated
 
@@ -12,24 +9,32 @@ import typer
 
 from sightline.cli.options import (
     STANDARD_OUTPUT,
+    Address,
     AligningMethod,
     Beam,
+    Engine,
+    Gpus,
     LengthPenalty,
-    ModelName,
+    ModelOption,
+    OnError,
     Output,
     Prefix,
+    Resume,
     SourceLanguage,
     TargetLanguage,
+    Workers,
     search_options,
 )
-from sightline.files import check_readable, check_writable, read_lines, write_lines
+from sightline.corpus.running import Running, run_job
+from sightline.corpus.shards import try_columns
+from sightline.files import Position, check_readable, check_writable
 from sightline.models.box import BOX_MODEL
 from sightline.models.names import check_model_name
 
 
 def translate(
     source: Annotated[Path, typer.Argument(help="The text to translate, one sentence a line; - is standard input.")],
-    model: ModelName = BOX_MODEL,
+    model: ModelOption = BOX_MODEL,
     align: Annotated[
         bool, typer.Option("--align", help="Write `translation ||| 0-0 1-2`, words counted from 0.")
     ] = False,
@@ -41,6 +46,12 @@ def translate(
     prefix: Prefix = "",
     output: Output = STANDARD_OUTPUT,
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, links with confidences.")] = False,
+    resume: Resume = False,
+    on_error: OnError = "stop",
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
+    gpus: Gpus = 0.0,
 ) -> None:
     """Translate text, sentence by sentence, and align the words.
 
@@ -49,25 +60,16 @@ def translate(
     check_writable(output)
     check_readable(source)
     check_model_name(model)
-    import sightline
-    from sightline.alignment.formats import render_alignments
+    running = Running(resume, on_error, workers, engine, address, gpus)
+    running.check()
+    from sightline.corpus.jobs import ModelName, TranslateJob
 
-    loaded = sightline.load(model, source_lang=source_lang, target_lang=target_lang, prefix=prefix)
-    search = search_options(beam, length_penalty)
-    sources, same_sources = tee(read_lines(source))
-    translations = sightline.translate(loaded, sources, align={"method": method} if align else False, **search)
-
-    def lines() -> Iterator[str]:
-        for text, translation in zip(same_sources, translations, strict=True):
-            links = translation.alignment
-            if json:
-                plain: dict[str, object] = {"source": text, "translation": translation.text}
-                if links is not None:
-                    plain["links"] = [[*link, confidence] for link, confidence in links.confidences.items()]
-                yield json_module.dumps(plain, ensure_ascii=False) + "\n"
-            elif links is not None:
-                yield f"{translation.text} ||| {next(render_alignments([links]))}"
-            else:
-                yield translation.text + "\n"
-
-    write_lines(lines(), output)
+    job = TranslateJob(
+        model=ModelName(model, source_lang, target_lang, prefix),
+        align={"method": method},
+        generation=search_options(beam, length_penalty),
+        with_links=align,
+        as_json=json,
+    )
+    position = Position()
+    run_job(job, try_columns(source, position=position), output, running, position=position)

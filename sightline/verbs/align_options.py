@@ -19,7 +19,7 @@ LAYERED_METHODS = ("norms", "attention")
 """The methods that `auto` chooses from: each gives every layer in one pass."""
 EFFORTS = ("fast", "best")
 JOINS = ("scores", "links")
-OTHER_NAMES = ("reverse", "use_adapter", "with_aligner", "choose_again", "min_confidence", "on_choice", "progress")
+OTHER_NAMES = ("reverse", "use_adapter", "with_aligner", "choose_again", "min_confidence", "choice", "progress")
 """The other arguments of `align`, which a misspelt one may mean."""
 
 

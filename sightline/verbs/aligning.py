@@ -69,6 +69,7 @@ def align(
     threshold: float | None = None,
     symmetrize: str | None = None,
     min_confidence: float = 0.0,
+    choice: Choice | None = None,
     on_choice: Callable[[Choice], None] | None = None,
     progress: bool | None = None,
     **settings: Any,
@@ -96,6 +97,7 @@ def align(
     symmetrize: the rule that joins the links of two directions, `grow-diag-strict` by default. `intersection` has the
         surest links, `grow-diag-final` and `union` the most.
     min_confidence: leave out links that are less sure.
+    choice: how to read the models, as `explain_choice` returned it for the same models and options: nothing is chosen.
     on_choice: called with the `Choice` that is made or remembered, before the first pair is aligned.
     progress: show a progress bar; by default on a terminal.
 
@@ -116,6 +118,7 @@ def align(
         threshold=threshold,
         symmetrize=symmetrize,
         min_confidence=min_confidence,
+        choice=choice,
         on_choice=on_choice,
         **settings,
     )
@@ -139,6 +142,7 @@ def build_aligner(
     choose_again: bool = False,
     with_aligner: str | os.PathLike[str] | TwoWayAligner | None = None,
     min_confidence: float = 0.0,
+    choice: Choice | None = None,
     on_choice: Callable[[Choice], None] | None = None,
     **options: Any,
 ) -> ModelAligner:
@@ -168,7 +172,7 @@ def build_aligner(
         with_aligner = load_aligner(with_aligner)
     if with_aligner is not None and chosen.reads_either_sign:
         raise InputError("Similarities are no probabilities, which an aligner could be joined with: name a method.")
-    return ModelAligner(forward, backward, chosen, with_aligner, min_confidence, choose_again, on_choice)
+    return ModelAligner(forward, backward, chosen, with_aligner, min_confidence, choose_again, choice, on_choice)
 
 
 def load_reverse(forward: LoadedModel, reverse: Any, method: str = AUTO) -> LoadedModel | None:
@@ -192,13 +196,14 @@ class ModelAligner:
     with_aligner: TwoWayAligner | str | None
     min_confidence: float
     choose_again: bool
+    choice: Choice | None
     on_choice: Callable[[Choice], None] | None
 
     def align(self, pairs: Iterator[Pair]) -> Iterator[Alignment]:
         """Align pairs, in order, a window of them at a time."""
         pairs = recognise_directions(self.model, pairs)
         statistical, pairs = self._statistical(pairs)
-        choice: Choice | None = None
+        choice = self.choice
         for window in self._windows(pairs):
             if choice is None:
                 choice = self._choose(window)

@@ -66,12 +66,18 @@ def explain(
     where a model's output projection is not known, of a layer two thirds of the way up, where attention reads best.
     """
     loaded = load(model)
-    if method == AUTO:
-        method, usual = usual_method(loaded)
-        settings = usual | settings
+    method, settings = resolve_method(loaded, method, settings)
     pairs = recognise_directions(loaded, pair_up(source, target))
     results = explain_pairs(loaded, pairs, method, settings, positions=positions, generation=generation or {})
     return in_the_form_of(source, results, "Explaining", progress)
+
+
+def resolve_method(model: LoadedModel, method: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a method and its settings, with those that `auto` stands for."""
+    if method != AUTO:
+        return method, settings
+    method, usual = usual_method(model)
+    return method, usual | settings
 
 
 def usual_method(model: LoadedModel) -> tuple[str, dict[str, Any]]:

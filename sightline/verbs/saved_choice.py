@@ -5,19 +5,18 @@ A choice belongs to the weights of both models, to what is put around a source, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import torch
 from torch import nn
 
 from sightline.errors import InputError
 from sightline.json_files import read_json, write_json
 from sightline.models.box import is_in_box
+from sightline.models.fingerprints import digest, weights_of
 from sightline.models.loaded import LoadedModel
 from sightline.verbs.align_options import AlignOptions
 from sightline.verbs.readout import Choice
@@ -72,20 +71,5 @@ def _file(model: LoadedModel) -> Path | None:
 
 
 def _key(model: LoadedModel, reverse: LoadedModel | None, options: AlignOptions) -> str:
-    models = [None if one is None else [_fingerprint(one.module), asdict(one.prompt)] for one in (model, reverse)]
-    return _digest(json.dumps([models, options.of_the_choice()], sort_keys=True, default=str).encode())
-
-
-@torch.no_grad()
-def _fingerprint(module: nn.Module) -> str:
-    """Sum a model's weights up in a few letters, by some numbers of each."""
-    parts = []
-    for name, parameter in module.named_parameters():
-        flat = parameter.reshape(-1)
-        some = flat[:: max(1, len(flat) // 16)].double().cpu().numpy()
-        parts.append(name.encode() + some.tobytes())
-    return _digest(b"".join(parts))
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
+    models = [None if one is None else [digest(weights_of(one.module)), asdict(one.prompt)] for one in (model, reverse)]
+    return digest(json.dumps([models, options.of_the_choice()], sort_keys=True, default=str).encode())

@@ -58,9 +58,16 @@ def translate(
     """
     loaded = load_translator(model, generation)
     aligner = build_aligner(loaded, **(align if isinstance(align, Mapping) else {})) if align else None
-    answered = answer_pairs(loaded, recognise_directions(loaded, pair_up(sources, None)), generation)
-    results = _with_alignments(answered, aligner) if aligner else map(_translation, answered)
+    results = translate_pairs(loaded, pair_up(sources, None), generation, aligner)
     return in_the_form_of(sources, results, "Translating", progress)
+
+
+def translate_pairs(
+    model: LoadedModel, pairs: Iterator[Pair], generation: Mapping[str, Any], aligner: ModelAligner | None
+) -> Iterator[Translation]:
+    """Translate the sources of pairs that have no targets yet, and align them; in order, as they come."""
+    answered = answer_pairs(model, recognise_directions(model, pairs), generation)
+    return map(_translation, answered) if aligner is None else _with_alignments(answered, aligner)
 
 
 @overload
@@ -83,10 +90,19 @@ def translate_markup(
 
     `align` has options of `align`; the others are those of transformers' `generate`.
     """
-    given, to_translate = tee([texts] if isinstance(texts, str) else texts)
-    plain = (" ".join(strip_markup(text)) for text in to_translate)
-    translations = translate(model, plain, align=align or True, **generation)
-    return in_the_form_of(texts, map(_restore, given, translations), "Translating", progress)
+    loaded = load_translator(model, generation)
+    results = translate_marked_pairs(loaded, pair_up(texts, None), generation, build_aligner(loaded, **(align or {})))
+    return in_the_form_of(texts, results, "Translating", progress)
+
+
+def translate_marked_pairs(
+    model: LoadedModel, pairs: Iterator[Pair], generation: Mapping[str, Any], aligner: ModelAligner
+) -> Iterator[str]:
+    """Translate the sources of pairs, their markup put back by the alignment; in order, as they come."""
+    given, to_translate = tee(pairs)
+    plain = (pair._replace(source=" ".join(strip_markup(_text(pair.source, pair)))) for pair in to_translate)
+    translations = translate_pairs(model, plain, generation, aligner)
+    return (_restore(_text(pair.source, pair), one) for pair, one in zip(given, translations, strict=True))
 
 
 @overload
@@ -105,30 +121,40 @@ def transfer_markup(
     A translation has no tags yet; placeholders and entities that it has stay where they are. An entity that it lacks
     became something else there (`&amp;`: *y*) and is not put back.
     """
-    to_align, to_mark = tee(_Marked.of(pair) for pair in pair_up(sources, targets))
-    words = (Pair(number, list(one.markup.words), one.words) for number, one in enumerate(to_align, 1))
-    alignments = build_aligner(model, **align).align(words)
-    results = map(_Marked.restore, to_mark, alignments)
+    results = mark_pairs(pair_up(sources, targets), build_aligner(model, **align))
     return in_the_form_of(sources, results, "Aligning", progress)
 
 
-class _Marked(NamedTuple):
-    """A text, the markup in it, and the words of its translation."""
+def mark_pairs(pairs: Iterator[Pair], aligner: ModelAligner) -> Iterator[str]:
+    """Put the markup of sources onto their targets; in order, as they come."""
+    to_align, to_mark = tee(_Marked.of(pair) for pair in pairs)
+    words = (Pair(one.number, list(one.markup.words), one.words) for one in to_align)
+    return map(_Marked.restore, to_mark, aligner.align(words))
 
+
+class _Marked(NamedTuple):
+    """A text with its number, the markup in it, and the words of its translation."""
+
+    number: int
     text: str
     markup: Markup
     words: list[str]
 
     @classmethod
     def of(cls, pair: Pair) -> _Marked:
-        if not isinstance(pair.source, str) or not isinstance(pair.target, str):
-            raise InputError(f"Pair {pair.number} is no text: markup is carried from a text onto its translation.")
-        return cls(pair.source, parse_against(pair.source, pair.target), pair.target.split())
+        source, target = _text(pair.source, pair), _text(pair.target, pair)
+        return cls(pair.number, source, parse_against(source, target), target.split())
 
     def restore(self, alignment: Alignment) -> str:
         if not self.markup.words:
             return " ".join([*self.text.split(), *self.words])
         return restore_markup(self.markup, self.words, link_placeholders(self.markup, self.words, alignment))
+
+
+def _text(side: Source | None, pair: Pair) -> str:
+    if not isinstance(side, str):
+        raise InputError(f"Pair {pair.number} is no text: markup is carried from a text onto its translation.")
+    return side
 
 
 def _restore(text: str, translation: Translation) -> str:
