@@ -123,9 +123,8 @@ def test_every_block_names_its_language(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere_in_the_guide(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
-    for link in re.findall(
-        r"\]\((?!\w+:)([^)#]+)[^)]*\)", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    ):
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\((?!\w+:)([^)#]+)[^)]*\)", prose):
         target = (DOCS / page).parent.joinpath(link).resolve()
         assert target.is_file(), link
         assert target.is_relative_to(DOCS), f"{link} is not part of the site"
