@@ -3,13 +3,13 @@
     python tools/mutation_score.py -o mutants.jsonl [--count 400] [--seed 0]
     python tools/mutation_score.py -o again.jsonl --survivors mutants.jsonl --budget 120
 
-Everything happens in a copy of the repository. The tests are collected once, and those of the changed files run once,
-with one set of parameters each, to see which functions they call (kept beside the output). Each mutant is then a fork
-of that process, in which the code of one function is replaced, and which runs the tests that call it, the quickest
-first, until one fails. What stands outside of functions is changed in the copy and imported anew. A mutant survives
-when no test has failed and all are done, or the budget of CPU seconds is used up. A test that fails without the change,
-too, is left out. Functions that numba compiles run uncompiled where they are changed. Results are appended as they
-come; what the output has already is skipped.
+Everything happens in a copy of the repository, and without real corpora. The tests are collected once, and those of the
+changed files run once, quick ones with all of their parameters and others with the first, to see which functions they
+call (kept beside the output). Each mutant is then a fork of that process, in which the code of one function is
+replaced, and which runs the tests that call it, the quickest first, until one fails. What stands outside of functions
+is changed in the copy and imported anew. A mutant survives when no test has failed and all are done, or the budget of
+CPU seconds is used up. A test that fails without the change, too, is left out. Functions that numba compiles run
+uncompiled where they are changed. Results are appended as they come; what the output has already is skipped.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ TESTS = (
     "test_faithfulness.py",
 )
 HEAVY = ("numba", "numpy", "pyarrow", "pytest", "scipy.stats", "torch", "transformers", "hypothesis", "sentencepiece")
+QUICK_TEST = 0.5  # CPU seconds, while it is traced; all sets of parameters of such a test are traced
 LONGEST_TEST = 20  # CPU seconds; a test that takes more with a change does not end any more
 SURVIVED, FAILED = 0, 1
 
@@ -64,6 +65,7 @@ def main() -> None:
     parser.add_argument("--survivors", type=Path, help="try only those that survived in this output")
     arguments = parser.parse_args()
     output = arguments.output.resolve()
+    os.environ.pop("SIGHTLINE_DATA", None)  # or the tests of studies would look for a folder
     mutants = sample_mutants(REPOSITORY, _files(), arguments.count, arguments.seed)
     if arguments.survivors:
         survived = {r["mutant"] for r in _read(arguments.survivors) if r["outcome"] == "survived"}
@@ -127,8 +129,12 @@ class _Score:
             files = {file for mutant in mutants for file in _candidates(mutant, self.root)}
             traced = self.output.with_suffix(".uncompiled" if uncompiled else ".compiled")
             self._read_trace(traced)
-            chosen = _first_parameters([item for item in items if item.nodeid.partition("::")[0] in files])
-            self.trace([item for item in chosen if item.nodeid not in self.calls], traced)
+            here = [item for item in items if item.nodeid.partition("::")[0] in files]
+            first = _first_parameters(here)
+            self.trace([item for item in first if item.nodeid not in self.calls], traced)
+            quick = {_function_of(test) for test, (seconds, _) in self.calls.items() if seconds < QUICK_TEST}
+            others = [item for item in here if _function_of(item.nodeid) in quick]
+            self.trace([item for item in others if item.nodeid not in self.calls], traced)
             for mutant in mutants:
                 code = _code_of(mutant, self.root)
                 places = functions.get((mutant.file, mutant.function or ""), [])

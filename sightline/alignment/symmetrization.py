@@ -219,7 +219,7 @@ def _join_pair(forward, reverse, pair, rule, sources, targets, confidences):
             at = _find(places, np.int64(direction.target[k]), np.int64(direction.source[k]))
             marks[at] |= mark
             confidence[at] += direction.confidence[k] / 2
-    _choose_in_pair(places, marks, np.ones(width, np.bool_), np.ones(height, np.bool_), *rule)
+    _choose_in_pair(places, marks, np.ones(width, np.uint8), np.ones(height, np.uint8), *rule)
     chosen = np.empty(size, np.int64)
     links = 0
     for at in range(size):

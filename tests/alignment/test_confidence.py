@@ -61,6 +61,12 @@ def test_rates_that_fall_are_averaged_with_their_neighbours() -> None:
     assert [before for before, _ in knots] == pytest.approx([tenth / 10 + 0.0095 for tenth in range(10)])
 
 
+def test_only_the_surest_tenth_may_be_confirmed() -> None:
+    links = [Alignment({(0, i): i / 200}) for i in range(200)]
+    others = [Alignment([(0, i)] if i >= 190 else []) for i in range(200)]  # half of the last twenty
+    assert [after for _, after in fit_confidences(links, others)] == [0.0] * 9 + [1.0]
+
+
 def test_too_few_links_or_none_confirmed_change_nothing() -> None:
     few = [Alignment({(0, i): 0.5}) for i in range(199)]
     assert fit_confidences(few, few) == ()

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.alignment.agreement import NULL_PRIOR, HmmSettings, train_hmm
+from sightline.alignment.agreement import IBM1_ROUNDS, NULL_PRIOR, HmmSettings, _cut, train_hmm
 from sightline.alignment.bitext import build_bitext
 from sightline.alignment.forward_backward import FAR, JUMPS, REACH, forward_backward
 from sightline.alignment.one_way import UNSEEN
+from sightline.alignment.position_model import train_ibm1
 from sightline.alignment.statistical import train_aligner
 
 seeds = st.integers(0, 2**32 - 1)
@@ -191,6 +192,22 @@ def test_a_round_of_training_by_definition(agree, monkeypatch):
             assert found == pytest.approx(count / totals[x], rel=1e-4, abs=1e-6)
         expected = jump_counts[number] + how.jump_alpha
         np.testing.assert_allclose(jumps, expected / expected.sum(), rtol=1e-5)
+
+
+def test_training_begins_with_model_1():
+    bitext = build_bitext(sentences(0))
+    for model, side in zip(train_hmm(bitext, 0), (bitext, bitext.flipped()), strict=True):
+        first = train_ibm1(side, IBM1_ROUNDS)
+        np.testing.assert_array_equal(model.lexicon.dense(), first.lexicon.dense())
+        np.testing.assert_array_equal(model.null, first.null)
+
+
+def test_slabs_count_their_cells_from_zero(monkeypatch):
+    monkeypatch.setattr("sightline.alignment.agreement.CELLS_IN_SLAB", 10)
+    sizes = [(2, 3), (1, 4), (5, 1), (3, 3)]
+    slabs = list(_cut(build_bitext([(["x"] * n, ["y"] * m) for n, m in sizes])))
+    assert [(slab.begin, slab.end) for slab in slabs] == [(0, 2), (2, 4)]
+    assert [slab.cell_starts.tolist() for slab in slabs] == [[0, 6, 10], [0, 5, 14]]
 
 
 @settings(deadline=None, max_examples=15)

@@ -85,6 +85,9 @@ def test_a_word_has_no_counterpart_as_far_as_both_directions_say_so():
     backward = attribution(np.array([[0.6, 0.4], [0.1, 0.9]]), target, tokens([0, 1], 2))
     ahead, _ = join_scores([forward], [backward])
     assert ahead.scores[:, 2] == pytest.approx([np.sqrt(0.5 * 0.4 * 0.9), np.sqrt(0.1 * 0.6 * 0.1)])
+    aligner = np.array([[0.5, 0.25], [0.2, 0.75]])
+    surer, _ = join_scores([forward], [backward], aligner)
+    assert surer.scores[:, 2] == pytest.approx(np.sqrt(ahead.scores[:, 2] * [0.5 * 0.75, 0.8 * 0.25]))
     # Special positions compete under `argmax` alone, whether scores are joined or not.
     assert set(extract_alignment(ahead, "argmax")) == {(1, 1)}
     assert set(extract_alignment(ahead, "argmax-words")) == {(0, 0), (1, 1)}
@@ -99,6 +102,18 @@ def test_pieces_share_the_joint_score_of_their_word():
     assert ahead.scores == pytest.approx(forward.scores * np.array([np.sqrt([1 / 0.55, 1 / 0.55, 1 / 0.45])]), abs=1e-6)
     assert set(extract_alignment(ahead, "pieces")) == {(1, 0), (0, 0)}
     assert set(extract_alignment(ahead, "argmax-words")) == {(0, 0)}
+
+
+def test_heads_are_shared_out_one_by_one():
+    rng = np.random.default_rng(0)
+    ends = tokens([0, 0, 1, None, None], 2)
+    scores = rng.random((2, 5, 5))
+    together = word_shares(Attribution(scores, ends, TARGET, axes=("head",)))
+    for head in range(2):
+        alone = word_shares(attribution(scores[head], ends, TARGET))
+        np.testing.assert_allclose(together.of_words[head], alone.of_words)
+        np.testing.assert_allclose(together.of_none[head], alone.of_none)
+    np.testing.assert_allclose(together.of_words.sum(-1) + together.of_none, 1)
 
 
 def test_two_second_bests_that_agree_beat_two_bests_that_do_not():

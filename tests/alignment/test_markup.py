@@ -114,6 +114,9 @@ CASES |= {
     "a break after no sign": ("a b<br/>c", "y x z", "0-1 1-0 2-2", "y x<br/> z"),
     "an image before its word": ("the <img/> Swiss team", "el equipo suizo", "0-0 1-2 2-1", "el equipo <img/> suizo"),
     "an anchor": ('<a id="1"></a>a b', "x y", "0-0 1-1", '<a id="1"></a>x y'),
+    "an anchor behind its word": ("a<b></b> b", "x y", "0-0 1-1", "x<b></b> y"),
+    "a mark before the word that follows it": ("a {0} b", "y x", "0-1 1-0", "{0} y x"),
+    "a mark that would be none beside letters": ("%s! a", "ya x", "0-0 1-1", "%s ya x"),
     # What makes up all of an element does so in the translation.
     "items": ("<li>a</li><li>b</li>", "w x v y", "0-1 1-3", "<li>w x</li> <li>v y</li>"),
     "items with signs": ("<td>a</td><td>b</td>", "x w. y", "0-0 1-2", "<td>x w.</td> <td>y</td>"),
@@ -127,6 +130,8 @@ CASES |= {
     "a word for one inside and one outside": ("to <b>the city</b>", "al mercado", "0-0 1-0 2-1", "al <b>mercado</b>"),
     "an unlinked word at the right": ("a <b>b c</b> d", "w x y z", "0-0 1-1 3-3", "w <b>x y</b> z"),
     "an unlinked word at the left": ("a <b>b c</b> d", "w x y z", "0-0 2-2 3-3", "w <b>x y</b> z"),
+    "two unlinked words at the right": ("a <b>b c d</b> e", "v w x y z", "0-0 1-1 4-4", "v <b>w x y</b> z"),
+    "an unlinked word that comes first": ("<b>a b</b> c", "x y z", "1-1 2-2", "<b>x y</b> z"),
     "unlinked up to the end": (
         "2 <b>unread</b> mails",
         "2 correos sin leer",
@@ -137,6 +142,9 @@ CASES |= {
     "a part of a formula": ("a H<sub>2</sub>O", "H2O x", "0-1 1-0", "H<sub>2</sub>O x"),
     "parts of a formula": ("H<sub>2</sub>SO<sub>4</sub>, a", "x H2SO4.", "1-0", "x H<sub>2</sub>SO<sub>4</sub>."),
     "a note": ("The results<sup>2</sup>.", "Los resultados2.", "0-0 1-1", "Los resultados<sup>2</sup>."),
+    "two notes for one": ("a<b>2</b> c<i>2</i>", "x2 y", "0-0 1-0", "x<b>2</b> <i>y</i>"),
+    "a part in the gap": ("<b>a b</b> H<i>2</i>O", "x H2O y", "0-0 1-2 2-1", "<b>x</b> H<i>2</i>O y"),
+    "two parts of a word that has none": ("<b>un</b><i>do</i>", "x y", "0-0 0-1", "<b>x y</b><i></i>"),
     "the start of a word": ("a <b>e</b>-mail", "x e-correo", "0-0 1-1", "x <b>e</b>-correo"),
     "a mark in a word": ("a e<wbr/>mail", "email x", "0-1 1-0", "e<wbr/>mail x"),
     "a sign": ("a cat<b>!</b>", "x gato!", "0-0 1-1", "x gato<b>!</b>"),
@@ -173,6 +181,14 @@ def test_a_translation_keeps_its_placeholders_and_entities(name: str) -> None:
     text, translation, links, expected = KEEPING[name]
     markup = parse_against(text, translation)
     assert restore_markup(markup, translation.split(), read_links(links)) == expected
+
+
+def test_placeholders_are_linked_to_each_other_only() -> None:
+    words = ["{0}", "x", "y", "z", "%d"]
+    markup = parse_against("a {0} b %s c", " ".join(words))  # %s is markup, since the translation lacks it
+    links = link_placeholders(markup, words, read_links("0-0:0.9 0-1:0.8 1-2:0.7 2-2:0.6 3-3:0.5"))
+    assert links.confidences == {(1, 0): 1.0, (0, 1): 0.8, (2, 2): 0.6, (3, 3): 0.5}
+    assert (links.source_length, links.target_length) == (4, 5)
 
 
 def test_words_end_at_lines_and_cells() -> None:

@@ -11,12 +11,13 @@ import scipy.special
 
 from sightline.alignment.bitext import build_bitext
 from sightline.alignment.diagonal import bin_positions, fit_tension, normalisers
-from sightline.alignment.expectation import estimate, exp_digamma
+from sightline.alignment.expectation import estimate, exp_digamma, gather_evidence, weigh_evidence
 from sightline.alignment.lexicon import count_table
 from sightline.alignment.position_model import (
     DIAGONAL_ALPHA,
     DIAGONAL_NULL,
     INITIAL_TENSION,
+    build_table,
     train_diagonal,
     train_ibm1,
 )
@@ -136,6 +137,44 @@ def test_posteriors_as_published(train):
     of_null = null * np.maximum(model.null[[model.lexicon.target_numbers[y] for y in target]], 1e-9)
     expected = np.column_stack([joint, of_null])
     np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True), rtol=1e-6)
+
+
+def test_evidence_by_definition():
+    """The sums of a round, word by word; sentences in two blocks, as on two cores."""
+    generator, tension = np.random.default_rng(0), 2.5
+    pairs = PAIRS[:6]
+    bitext = build_bitext(pairs)
+    ids, table = bitext.target.ids, build_table(bitext)
+    t = generator.random((len(bitext.source.vocabulary), len(table.null))).astype(np.float32)
+    rows = np.repeat(np.arange(len(t)), np.diff(table.starts))
+    blocks = table.shares._replace(block_starts=bitext.target.starts[[0, 3, 6]])
+    evidence, distance = np.full((2, len(ids)), np.nan)
+    probabilities = t[rows, table.targets]
+    known = (ids, table.occurrences, blocks, table.starts, table.targets, probabilities, len(table.null), tension)
+    gather_evidence(*known, evidence, distance)
+    sums = []
+    for source, target in pairs:
+        for j, y in enumerate(target, start=1):
+            away = [abs(i / len(source) - j / len(target)) for i in range(1, len(source) + 1)]
+            column = t[:, bitext.target.vocabulary.index(y)].tolist()
+            weights = [
+                math.exp(-tension * far) * column[bitext.source.vocabulary.index(x)]
+                for far, x in zip(away, source, strict=True)
+            ]
+            sums.append((sum(weights), np.dot(weights, away)))
+    np.testing.assert_allclose(np.column_stack([evidence, distance]), sums, rtol=1e-9)
+
+    bins = np.arange(len(ids), dtype=np.int32) % 2
+    word_priors, null_priors, null = np.array([0.3, 0.2]), np.array([0.4, 0.1]), generator.random(len(table.null))
+    of_null, of_words = null_priors[bins] * null[ids], word_priors[bins] * evidence
+    null_counts, bin_weights = np.zeros(len(null)), np.zeros(2)
+    where = (evidence.copy(), distance, null_counts, bin_weights)
+    likelihood, expected_distance = weigh_evidence(ids, bins, word_priors, null_priors, null, *where)
+    assert likelihood == pytest.approx(np.log(of_null + of_words).mean())
+    assert expected_distance == pytest.approx((word_priors[bins] * distance / (of_null + of_words)).sum())
+    np.testing.assert_allclose(where[0], word_priors[bins] / (of_null + of_words))
+    np.testing.assert_allclose(null_counts, np.bincount(ids, of_null / (of_null + of_words), len(null)))
+    np.testing.assert_allclose(bin_weights, np.bincount(bins, of_words / (of_null + of_words)))
 
 
 def test_likelihood_never_falls():
@@ -270,7 +309,7 @@ def test_count_table_of_permutations_is_uniform():
 
 @pytest.mark.parametrize("x", [1e-3, 0.01, 0.0123, 0.5, 1.0, 5.9, 6.0, 100.0, 1e6])
 def test_exp_digamma(x):
-    assert exp_digamma(x) == pytest.approx(math.exp(scipy.special.digamma(x)), rel=1e-8)
+    assert exp_digamma(x) == pytest.approx(math.exp(scipy.special.digamma(x)), rel=1e-10, abs=0)
 
 
 def test_estimates():
@@ -282,6 +321,9 @@ def test_estimates():
     digamma = scipy.special.digamma
     expected = np.exp(digamma(counts + 0.01) - digamma(counts.sum() + 0.04))
     np.testing.assert_allclose(probabilities, expected, rtol=1e-8, atol=1e-30)
+    few = np.array([0.3, 0.2])
+    estimate(few, 0.01, probabilities[:2])
+    np.testing.assert_allclose(probabilities[:2], np.exp(digamma(few + 0.01) - digamma(0.52)), rtol=1e-8)
     estimate(np.zeros(4), 0.0, probabilities)
     assert not probabilities.any(), "a row without counts is not NaN"
 

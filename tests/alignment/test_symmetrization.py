@@ -135,6 +135,10 @@ def test_a_reverse_file_in_the_other_order_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"reverse: in the first 30 sentences it shares 0 links .* but 120"):
         list(symmetrize_files(forward, reverse, "grow-diag", reverse_target_first=False))
     assert list(symmetrize_files(forward, forward, "union", reverse_target_first=False)) == alignments
+    forward.write_text("0-1\n")
+    reverse.write_text("1-0\n")  # one link in a sentence may be chance
+    found = list(symmetrize_files(forward, reverse, "union", reverse_target_first=False))
+    assert found == [Alignment({(0, 1): 0.5, (1, 0): 0.5})]
 
 
 PUBLISHED = {

@@ -69,6 +69,12 @@ def test_read_only_and_single_precision_rows(correlation):
     np.testing.assert_array_equal(correlation(u, v), correlation(u.astype(np.float64), v.astype(np.float64)))
 
 
+def test_equal_values_have_the_mean_of_their_places():
+    # The ranks are 3, 0.5, 0.5, 2 and 0, 1, 2, 3, whose means are 1.5.
+    found = spearman(np.array([3.0, 1.0, 1.0, 2.0]), np.arange(4.0))
+    assert found == pytest.approx((-2.25 + 0.5 - 0.5 + 0.75) / np.sqrt((2.25 + 1 + 1 + 0.25) * 5))
+
+
 def test_no_rows_give_no_values():
     assert kendall_tau(np.ones((0, 5)), np.ones((0, 5))).shape == (0,)
 
