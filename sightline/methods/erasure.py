@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import torch
 from jaxtyping import Float
@@ -22,7 +23,11 @@ from sightline.methods.settings import ErasureSettings, HiddenErasureSettings, O
 from sightline.models.budget import positions_that_fit
 from sightline.models.examples import Batch, Example, taken
 from sightline.models.loaded import LoadedModel
+from sightline.models.prefixes import logits_after, read_prefix
 from sightline.models.states import take_rows
+
+VARIANTS_AFTER_A_PREFIX = 8
+"""Variants of a prompt that run at a time: fewer share a longer prefix, more keep the cores busier."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,24 @@ def erasure(model: LoadedModel, batch: Batch, settings: ErasureSettings) -> Scor
     """
     sides = sides_of(model, settings.prefix)
     taken_away = _replacement(model, settings.how)
+    prefixes = {}
+    if settings.how == "delete" and model.continues:
+        prefixes = {row: read_prefix(model, example) for row, example in enumerate(batch.examples)}
 
-    def numbers_of(variants: Sequence[Variant]) -> Tensor:
+    def numbers_of(variants: Sequence[Variant], whole: Tensor) -> Tensor:
         several = model.batch([variant.example for variant in variants])
-        with taken_away(variants):
-            return _numbers(model, several, settings)
+        prefix = prefixes.get(variants[0].row)
+        # The output at a deleted token is predicted at the token before it, which has to be run again.
+        same = min(variant.position for variant in variants) - 1
+        if prefix is None or same < 1:
+            with taken_away(variants):
+                return _numbers(model, several, model.logits(several), settings)
+        numbers = _numbers(model, several, logits_after(model, several, prefix, same), settings)
+        return torch.where(several.rows < same, whole[:, : numbers.shape[1]], numbers)
 
-    scores = _compare(model, batch, settings, _variants(model, batch, sides, settings.how), numbers_of, settings.signed)
+    variants = _variants(model, batch, sides, settings.how)
+    most = VARIANTS_AFTER_A_PREFIX if prefixes else None
+    scores = _compare(model, batch, settings, variants, numbers_of, settings.signed, most)
     return Scored(scores, columns=columns_of(model, sides))
 
 
@@ -64,7 +80,7 @@ def hidden_erasure(model: LoadedModel, batch: Batch, settings: HiddenErasureSett
     layers = [layer.module for layer in model.layers("cross")]
     encoded = model.run_encoder(batch)
 
-    def numbers_of(variants: Sequence[Variant]) -> Tensor:
+    def numbers_of(variants: Sequence[Variant], whole: Tensor) -> Tensor:
         rows = [variant.row for variant in variants]
         several = taken(batch, rows)
         positions = torch.tensor([variant.position for variant in variants], device=model.device)
@@ -76,8 +92,7 @@ def hidden_erasure(model: LoadedModel, batch: Batch, settings: HiddenErasureSett
 
         with watch(model.module, layers, record=(), change=Change(mask=without)):
             logits = model.logits_after(several, encoded.taken(rows))  # the encoder runs once
-        foils = find_foils(model, several, settings.contrast)
-        return output_numbers(take_rows(logits, several.rows), several.outputs, foils, settings)
+        return _numbers(model, several, take_rows(logits, several.rows), settings)
 
     variants = (
         Variant(row, position, "source", position, example)
@@ -87,8 +102,10 @@ def hidden_erasure(model: LoadedModel, batch: Batch, settings: HiddenErasureSett
     return Scored(_compare(model, batch, settings, variants, numbers_of, settings.signed))
 
 
-def _numbers(model: LoadedModel, batch: Batch, settings: OutputSettings) -> Float[Tensor, "batch target"]:
-    return output_numbers(model.logits(batch), batch.outputs, find_foils(model, batch, settings.contrast), settings)
+def _numbers(
+    model: LoadedModel, batch: Batch, logits: Float[Tensor, "batch target vocabulary"], settings: OutputSettings
+) -> Float[Tensor, "batch target"]:
+    return output_numbers(logits, batch.outputs, find_foils(model, batch, settings.contrast), settings)
 
 
 def _compare(
@@ -96,28 +113,40 @@ def _compare(
     batch: Batch,
     settings: OutputSettings,
     variants: Iterator[Variant],
-    numbers_of: Callable[[Sequence[Variant]], Tensor],
+    numbers_of: Callable[[Sequence[Variant], Tensor], Tensor],
     signed: bool,
+    most_of_one: int | None = None,
 ) -> Float[Tensor, "batch target column"]:
-    """Fill in the differences between the outputs' numbers with and without each input."""
+    """Fill in the differences between the outputs' numbers with and without each input.
+
+    `numbers_of` takes variants and the numbers of their examples as they are; with `most_of_one`, so many variants at
+    a time, all of one example.
+    """
     check_has_output(model)
     logits = model.logits(batch)
     note_odds(logits, batch.outputs)
-    whole = output_numbers(logits, batch.outputs, find_foils(model, batch, settings.contrast), settings)
+    whole = _numbers(model, batch, logits, settings)
     all_variants = list(variants)
     width = max((variant.column for variant in all_variants), default=0) + 1
     columns = batch.ids.shape[1] if batch.decoder_ids is None else batch.ids.shape[1] + batch.decoder_ids.shape[1]
     scores = whole.new_zeros(*whole.shape, max(width, columns))
     length = max(len(example) for example in batch.examples)
     at_a_time = max(1, positions_that_fit(model, length) // length)
-    for start in range(0, len(all_variants), at_a_time):
-        chosen = all_variants[start : start + at_a_time]
-        numbers = numbers_of(chosen)  # (variant, target)
+    for chosen in _groups(all_variants, at_a_time, most_of_one):
         rows = torch.tensor([variant.row for variant in chosen], device=whole.device)
+        numbers = numbers_of(chosen, whole[rows])  # (variant, target)
         differences = whole[rows, : numbers.shape[1]] - numbers
         for variant, difference in zip(chosen, differences, strict=True):
             scores[variant.row, : len(difference), variant.column] = difference
     return scores if signed else scores.abs()
+
+
+def _groups(variants: list[Variant], size: int, most_of_one: int | None) -> Iterator[list[Variant]]:
+    if most_of_one is None:
+        yield from (variants[start : start + size] for start in range(0, len(variants), size))
+        return
+    for _, group in groupby(variants, key=lambda variant: variant.row):
+        yield from _groups(list(group), min(size, most_of_one), None)
 
 
 def _variants(model: LoadedModel, batch: Batch, sides: tuple[str, ...], how: str) -> Iterator[Variant]:

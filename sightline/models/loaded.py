@@ -6,6 +6,7 @@ embeddings be changed, names its attention layers by kind, and generates.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.utils import ModelOutput
 
@@ -247,10 +248,20 @@ class LoadedModel:
 
     def logits(self, batch: Batch) -> Float[Tensor, "batch target vocabulary"]:
         """Return the logits of every output from one teacher-forced pass."""
-        logits = self.module(**self.inputs(batch)).logits
         if self.classifies:
-            return logits[:, None]
-        return take_rows(logits, batch.rows)
+            return self.module(**self.inputs(batch)).logits[:, None]
+        return self.take_logits(batch, batch.rows, **self.inputs(batch))
+
+    def take_logits(
+        self, batch: Batch, rows: Int[Tensor, "batch target"], **inputs: Any
+    ) -> Float[Tensor, "batch target vocabulary"]:
+        """Run the model, and return the logits of some positions; where it can, it computes no others."""
+        if "logits_to_keep" in inspect.signature(self.module.forward).parameters:
+            asked = rows[batch.row_mask]
+            first = int(asked.min())
+            inputs["logits_to_keep"] = torch.arange(first, int(asked.max()) + 1, device=rows.device)
+            rows = (rows - first).clamp(min=0)  # padding is at 0
+        return take_rows(self.module(**inputs).logits, rows)
 
     def log_probs(self, batch: Batch) -> Float[Tensor, "batch target"]:
         """Return the log-probability of every output from one teacher-forced pass."""
