@@ -60,3 +60,9 @@ def test_what_is_masked_gets_nothing_and_changes_nothing() -> None:
     alone, _ = optimal_attention(gamma[1:, :3], right[1:])
     assert (together[1, 3:] == 0).all()
     np.testing.assert_allclose(together[1, :3], alone[0], atol=1e-6)
+
+
+def test_where_there_is_one_output_every_position_serves() -> None:
+    weights, gap = optimal_attention(torch.randn(2, 4, 1), torch.tensor([0, 0]))
+    np.testing.assert_allclose(weights, np.full((2, 4), 0.25), rtol=1e-6)
+    np.testing.assert_allclose(gap, 0, atol=1e-6)

@@ -55,6 +55,7 @@ def literal_entmax(scores: np.ndarray, alpha: float) -> np.ndarray:
         ("entmax:1.25", 1.25, 1),
         ("entmax:1.5", 1.5, 1),
         ("entmax:2", 2, 1),
+        ("entmax:2.5", 2.5, 1),
         ("entmax:3", 3, 1),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 
 import pytest
@@ -9,7 +10,15 @@ import torch
 import zoo
 from torch import Tensor
 
-from sightline.attend.watch import Change, attend, eager_attention, watch
+from sightline.attend.watch import (
+    Change,
+    Record,
+    _hugging_face_attention,
+    _SharedTensors,
+    attend,
+    eager_attention,
+    watch,
+)
 from sightline.models.loaded import LoadedModel
 
 GENERATORS = [*zoo.TRANSLATORS, *zoo.DECODERS]
@@ -290,3 +299,34 @@ def test_the_seam_has_exact_gradients() -> None:
     assert torch.autograd.gradcheck(output, (scores, values, sinks))
     given, _ = attend(layer, scores, values, mask, sinks=sinks)
     torch.testing.assert_close(given, output(scores, values, sinks), atol=1e-12, rtol=1e-12)
+
+
+def test_the_steps_of_a_pass_make_one_record() -> None:
+    weights, queries, keys = torch.randn(2, 2, 4, 6, 5), torch.randn(2, 4, 6, 8), torch.randn(2, 4, 5, 8)
+    first, second, third = (
+        Record(weights=weights[0, :, :, some], original=weights[1, :, :, some], queries=queries[:, :, some], keys=keys)
+        for some in (slice(0, 2), slice(2, 3), slice(3, 6))
+    )
+    joined = first.followed_by(second).followed_by(third)
+    assert torch.equal(joined.weights, weights[0])
+    assert torch.equal(joined.original, weights[1])
+    assert torch.equal(joined.queries, queries)
+    assert torch.equal(joined.keys, keys)
+    assert joined.values is None
+
+
+def test_scores_without_a_scale_of_their_own_are_divided_by_the_root_of_the_width() -> None:
+    query, key, value = (torch.randn(2, heads, 3, 4, dtype=torch.float64) for heads in (4, 2, 2))
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+    found, _ = _hugging_face_attention(torch.nn.Identity(), query, key, value, None, is_causal=False)
+    torch.testing.assert_close(found, expected.transpose(1, 2))
+    twice, _ = _hugging_face_attention(torch.nn.Identity(), 2 * query, key, value, None, scaling=0.25, is_causal=False)
+    torch.testing.assert_close(twice, found)  # half of 2, which is one by the root of 4
+
+
+def test_only_copies_of_tensors_are_shared() -> None:
+    numbers = torch.ones(2)
+    with _SharedTensors():
+        assert copy.deepcopy([numbers])[0] is numbers
+        assert torch.zeros(2, dtype=torch.float64).dtype == torch.float64
+        assert torch.equal(numbers.sum(), torch.tensor(2.0))

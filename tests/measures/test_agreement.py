@@ -56,6 +56,8 @@ def test_random_baseline_shuffles_among_real_positions_only():
     v = np.array([[1.0, 1.0, 99.0]] * 200)
     mask = np.array([True, True, False])
     assert random_agreement(u, v, seed=0, mask=mask).all()
+    assert random_agreement(u.reshape(10, 20, 3), v.reshape(10, 20, 3), seed=0, mask=mask).all()
+    assert random_agreement(u[0], v[0], seed=0, mask=mask)
 
 
 @given(pairs_of_rows, st.integers(1, 70))

@@ -10,6 +10,7 @@ from methods.literal import close, example_of
 
 import sightline
 from sightline.errors import InputError
+from sightline.methods.flow import _linear_norm
 
 
 def attentions(model, example):
@@ -169,3 +170,16 @@ def test_value_zeroing_by_zeroing_the_projection(name: str) -> None:
             for column in range(len(example.ids))
         ]
         close(why.scores[number], torch.stack(distances, -1))
+
+
+@pytest.mark.parametrize("norm", [torch.nn.LayerNorm(6), torch.nn.RMSNorm(6, eps=1e-5)])
+def test_the_linear_part_of_a_norm_adds_up_to_the_norm(norm: torch.nn.Module) -> None:
+    norm = norm.double().requires_grad_(False)
+    for parameter in norm.parameters():
+        parameter.normal_()
+    pieces = torch.randn(2, 3, 4, 6, dtype=torch.float64)
+    total = pieces.sum(2)
+    parts = _linear_norm(norm, total, more=1)(pieces)
+    torch.testing.assert_close(parts.sum(2), norm(total) - getattr(norm, "bias", torch.zeros(6)))
+    torch.testing.assert_close(_linear_norm(norm, total)(total), parts.sum(2))
+    assert torch.equal(_linear_norm(None, total)(pieces), pieces)

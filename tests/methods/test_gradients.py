@@ -35,6 +35,16 @@ def test_gradient_and_word_saliency_are_what_they_define(name: str) -> None:
     close(explained(name, method="word_saliency").scores, (slopes * clean).sum(-1)[:, :width])
 
 
+@pytest.mark.parametrize("name", ["marian", "gpt2"])
+def test_an_output_far_longer_than_its_source(name: str) -> None:
+    model, target = zoo.precise(name), " ".join(zoo.TARGETS[:2])
+    example = model.encode("The", target)
+    assert len(example.outputs) > 4 * len(example.source)
+    slopes, _ = embedding_gradients(model, example)
+    why = sightline.explain(model, "The", target, method="gradient")
+    close(why.scores, slopes.abs().mean(-1)[:, : columns(model, example)])
+
+
 @pytest.mark.parametrize("name", ["marian", "llama", "bert-classifier", "t5"])
 def test_inseq_names_are_norms_of_the_probability(name: str) -> None:
     model, example = example_of(name)

@@ -8,6 +8,8 @@ import zoo
 
 import sightline
 from sightline.attend.watch import Change, watch
+from sightline.methods.masks import perturbation_mask
+from sightline.methods.settings import PerturbationMaskSettings
 
 
 def loss_under(model, batch, removed: torch.Tensor) -> float:
@@ -60,3 +62,24 @@ def test_the_model_is_left_as_it_was() -> None:
         assert parameter.requires_grad == trainable
         assert parameter.grad is None
         assert torch.equal(parameter, value)
+
+
+def test_nothing_of_padding_is_removed() -> None:
+    model = zoo.model("marian")
+    batch = model.batch([model.encode(s, t) for s, t in zip(zoo.SOURCES, zoo.TARGETS, strict=True)])
+    removed = perturbation_mask(model, batch, PerturbationMaskSettings(steps=2)).scores
+    real = batch.mask[:, None].expand_as(removed)
+    assert not real.all()
+    assert (removed[~real] == 0).all()
+    assert (removed[real] > 0).all()
+
+
+def test_a_calibrated_model_has_learnt_its_masks() -> None:
+    """In a batch, where some are padded, they are those of each pair alone."""
+    twin = sightline.calibrate(zoo.model("marian"))
+    for why, source, target in zip(fitted(twin), zoo.SOURCES, zoo.TARGETS, strict=True):
+        batch = twin.batch([twin.encode(source, target)])
+        with torch.no_grad(), twin.calibration.running("calibrated") as masks:
+            twin.run(batch)
+        expected = [1 - mask[0, :, batch.rows[0]] for mask in masks.by_layer()]
+        np.testing.assert_allclose(why.scores, torch.stack(expected), atol=1e-5)

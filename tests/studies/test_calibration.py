@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 import sightline
-from sightline.studies.calibration.measuring import measure_losses
+from sightline.attribution import Attribution, Tokens
+from sightline.data.language import GeneratedLanguage
+from sightline.studies.calibration import systems
+from sightline.studies.calibration.measuring import _show_example, measure_losses
 from sightline.studies.calibration.results import by_entropy_bins, priced
 from sightline.studies.calibration.significance import measure_gain
 from sightline.studies.calibration.study import STUDY
@@ -98,6 +102,59 @@ def test_a_shuffled_mask_takes_as_much_elsewhere() -> None:
     again = measure_losses(twin, list(zoo.SOURCES[:2]), list(zoo.TARGETS[:2]), seed=1)
     assert losses == again
     assert losses["shuffled"] != losses["perturbed"]
+
+
+def made(source: int, target: int, seed: int) -> Attribution:
+    """Make up an attribution of two layers and three heads."""
+    tokens = [
+        Tokens(tuple(f"{side}{n}" for n in range(size)), tuple(range(size)), tuple(f"{side}{n}" for n in range(size)))
+        for side, size in (("s", source), ("t", target))
+    ]
+    scores = np.random.default_rng(seed).random((2, 3, target, source))
+    return Attribution(scores, *tokens, axes=("layer", "head"))
+
+
+def test_the_example_is_the_first_pair_that_has_room_on_a_page() -> None:
+    sizes = [(5, 7), (7, 5), (13, 12), (12, 13), (12, 6), (7, 7)]
+    original, calibrated, masks = ([made(*size, seed) for size in sizes] for seed in range(3))
+    shown = _show_example(original, calibrated, masks)
+    assert shown is not None
+    assert shown["source"] == [f"s{number}" for number in range(12)]
+    assert shown["target"] == [f"t{number}" for number in range(6)]
+    for name, several in (("before", original), ("after", calibrated), ("mask", masks)):
+        np.testing.assert_allclose(shown[name], several[4].scores.mean(1), atol=1e-4)
+    assert _show_example(original[:4], calibrated[:4], masks[:4]) is None
+
+
+def test_a_system_is_trained_from_every_seed_on_texts_that_are_not_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    kept: list[str] = []
+
+    def keep(name: str, compute: Any) -> Any:
+        kept.append(name)
+        return compute()
+
+    monkeypatch.setattr(systems, "train", lambda recipe, output, quiet: (recipe, output))
+    monkeypatch.setattr(systems, "measure_run", lambda result, test, settings: {"bleu": 10.0 * result[0]["seed"]})
+    work = SimpleNamespace(results={}, folder=tmp_path / "new" / "step", keep=keep, say=said.append)
+    (step,) = (one for one in build_steps(dataclasses.replace(TINY, seeds=(2, 1)), None) if one.name == "small gate")
+    result = step.run(work)
+    assert kept == ["seed 1", "seed 2"]
+    assert said == ["small gate, seed 1: BLEU 10.0", "small gate, seed 2: BLEU 20.0"]
+    assert [run["bleu"] for run in result["runs"]] == [10.0, 20.0]
+    assert result["calibration"] == {"fusion": "gate", "alpha": TINY.alpha}
+    language = GeneratedLanguage(systems.LANGUAGE)
+    test = language.pairs(TINY.test_pairs, "test")
+    drawn = [(one.source, one.target) for one in language.pairs(TINY.dev_pairs + TINY.pairs[0], "train")]
+    known = [pair for pair in drawn if pair[0] not in {one.source for one in test}]
+    assert result["references"] == [one.target for one in test]
+    assert result["pairs"] == len(known) - TINY.dev_pairs
+    texts = work.folder / "texts"
+    for role, pairs in (("dev", known[: TINY.dev_pairs]), ("train", known[TINY.dev_pairs :])):
+        for number, side in enumerate(("source", "target")):
+            assert (texts / f"{role}.{side}").read_text().splitlines() == [pair[number] for pair in pairs]
 
 
 RUN: dict[str, Any] = {

@@ -13,14 +13,15 @@ from sightline.data.toys import copying
 from sightline.errors import InputError
 from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
-from sightline.studies.learning.exact import count_words, sample_pairs
+from sightline.studies.learning.exact import count_words, measure_proxy, sample_pairs, solve_counter_example
 from sightline.studies.learning.frames import choose_example, count_probe, cut_frames
 from sightline.studies.learning.settings import QUICK
 from sightline.studies.learning.small_vocabulary import read_one_hot
 from sightline.studies.learning.study import STUDY
-from sightline.studies.learning.text import build_recipe, checkpoints
-from sightline.studies.learning.toy_claims import learned
+from sightline.studies.learning.text import TRANSLATIONS, build_recipe, checkpoints
+from sightline.studies.learning.toy_claims import judge_keyword, judge_mixture, learned
 from sightline.studies.learning.toy_models import (
+    FINISHED,
     CopySettings,
     Curve,
     KeywordSettings,
@@ -133,6 +134,7 @@ def test_a_small_task_is_learned_and_ends_early() -> None:
     curve = train_copying(copying(3, 6), 6, settings, seed=0)
     assert curve["accuracy"][-1] > 0.95
     assert learned([curve]) == "1 of 1 learn"
+    assert all(accuracy < FINISHED for accuracy in curve["accuracy"][:-1])
 
 
 @pytest.mark.parametrize(
@@ -213,6 +215,10 @@ def test_heads_are_combined_from_the_pool() -> None:
     assert len(one_good) == 8
     assert combine_heads("one good", {"good": [], "bad": [1, 2]}, 8, seed=1) is None
     assert combine_heads("bad", {"good": [1], "bad": []}, 8, seed=1) is None
+    drawn = combine_heads("random", pool, 200, seed=1)
+    assert drawn is not None
+    assert 1_000_000 <= min(drawn) <= max(drawn) < 2_000_000
+    assert len(set(drawn)) > 190
 
 
 def test_the_log_odds_are_those_of_single_positions() -> None:
@@ -258,6 +264,11 @@ def test_an_example_is_cut_out_of_the_rows_of_all() -> None:
 def test_the_checkpoints_are_the_papers() -> None:
     assert checkpoints("classify", 600) == [0, 10, 50, 100, 150, 200, 250, 500, 600]
     assert checkpoints("translate", 6000) == [0, 50, 100, 500, 1000, 1500, 3500, 5500, 6000]
+
+
+def test_generated_text_is_of_one_language() -> None:
+    generated = TRANSLATIONS["generated"]
+    assert generated["train"]["generated"] == generated["dev"]["generated"]
 
 
 def test_roles_differ_in_what_they_should() -> None:
@@ -313,6 +324,59 @@ def test_count_tables_are_in_the_words_order() -> None:
     counts = count_words(sample_pairs(task), words)
     assert (counts[:4, 4:] == 0).all()
     assert counts.sum() == pytest.approx(200 * 4)
+
+
+def test_proxies_are_drawn_from_seeds_and_measured_on_small_toys() -> None:
+    settings = replace(TINY, widths=(4,))
+    found = measure_proxy(settings)
+    assert [np.shape(found[name]["counts"]) for name in ("permutations", "control", "mixture")] == [
+        (6, 6),
+        (9, 9),
+        (12, 12),
+    ]
+    torch.manual_seed(9)
+    assert measure_proxy(settings) == found
+
+
+def test_the_counter_example_of_the_paper() -> None:
+    """Eq. 29-31: the first position has the best probe, and no weight."""
+    found = solve_counter_example()
+    assert found["weights"] == pytest.approx([0, 0.5, 0.5], abs=1e-5)
+    other = 1 / (1 + np.exp(-10) + np.exp(5))
+    assert found["probe"] == pytest.approx([1 / 3, other, other])
+
+
+def test_a_mixture_that_takes_no_longer_than_the_control_is_no_evidence() -> None:
+    failed: Curve = {"step": [0, 10, 20], "accuracy": [0.1, 0.2, 0.3]}
+    learned_late: Curve = {"step": [0, 10, 20], "accuracy": [0.1, 0.2, 1.0]}
+    learned_early: Curve = {"step": [0, 10], "accuracy": [0.1, 1.0]}
+    for control, holds in ((failed, False), (learned_late, False), (learned_early, True)):
+        finding = judge_mixture({"toy mixture": [failed], "toy control": [control]})
+        assert finding is not None
+        assert finding.holds is holds
+
+
+@pytest.mark.parametrize(("lead", "holds"), [(0, False), (1, True), (2, True), (3, False)])
+def test_the_keyword_has_to_lead_early(lead: int, holds: bool) -> None:
+    keyword = [1.0 if step == lead else 0.0 for step in range(8)]
+    run = {"step": list(range(8)), "keyword": keyword, "last": [0.5] * 8}
+    finding = judge_keyword({"toy keyword": [run]})
+    assert finding is not None
+    assert finding.holds is holds
+    assert finding.ours.startswith(f"the keyword leads up to step {lead};")
+
+
+def test_the_seeds_of_a_toy_are_kept_and_told() -> None:
+    said, kept = [], []
+
+    def keep(name, compute):
+        kept.append(name)
+        return compute()
+
+    (step,) = (one for one in build_toy_steps(replace(TOYS, seeds=2)) if one.name == "toy control")
+    curves = step.run(SimpleNamespace(results={}, folder=Path(), keep=keep, say=said.append))
+    assert kept == ["seed 0", "seed 1"]
+    assert said == [f"control, seed {seed}: accuracy {curves[seed]['accuracy'][-1]:.2f}" for seed in range(2)]
 
 
 def test_the_whole_study_on_generated_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 from copy import deepcopy
 from pathlib import Path
@@ -21,6 +22,7 @@ from sightline.errors import InputError
 from sightline.studies.norms import inputs as inputs_module
 from sightline.studies.norms.encoder import (
     UNRANKED,
+    _singular_values,
     correlate_frequency,
     disperse,
     rank_tokens,
@@ -34,7 +36,7 @@ from sightline.studies.norms.ranks import RankCorrelation
 from sightline.studies.norms.results import dispersion_table
 from sightline.studies.norms.settings import QUICK
 from sightline.studies.norms.study import STUDY
-from sightline.studies.norms.translation import Pairs, find_models, load_translator, measure_model
+from sightline.studies.norms.translation import Pairs, _write_europarl, find_models, load_translator, measure_model
 from sightline.studies.running import run_study
 
 # Ranks
@@ -191,6 +193,10 @@ def test_singular_values_are_those_of_the_augmented_map() -> None:
             expected = np.linalg.svd(v @ o, compute_uv=False)
             np.testing.assert_allclose(found[head], expected[: width + 1], rtol=1e-6)
             np.testing.assert_allclose(expected[width + 1 :], 0, atol=1e-6)
+    for kept, layer in zip(_singular_values(model, QUICK), model.layers("encoder"), strict=True):
+        values = singular_values(layer, zoo.HEADS)
+        assert kept["values"] == values[kept["head"]].tolist()
+        np.testing.assert_allclose(kept["ratios"], values.max(1) / values.min(1))
 
 
 # Figures of what was observed
@@ -384,6 +390,20 @@ def test_models_of_a_folder(tmp_path: Path) -> None:
         (tmp_path / name / "config.json").write_text("{}")
     assert find_models(tmp_path) == {"seed-1": tmp_path / "seed-1", "seed-2": tmp_path / "seed-2"}
     assert find_models(tmp_path / "seed-1") == {"seed-1": tmp_path / "seed-1"}
+
+
+def test_europarl_is_written_for_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.studies.norms.translation.HELD_OUT", 2)
+    (tmp_path / "europarl-de-en").mkdir()
+    with gzip.open(tmp_path / "europarl-de-en" / "pairs.tsv.gz", "wt") as file:
+        file.writelines(f"Satz {number}\tsentence {number}\n" for number in range(9))
+    corpus = _write_europarl(tmp_path / "new" / "texts", tmp_path, 3)
+    assert corpus.pop("languages") == ["de", "en"]
+    found = {part: {side: Path(file).read_text() for side, file in files.items()} for part, files in corpus.items()}
+    assert found == {
+        "dev": {"source": "Satz 0\nSatz 1\n", "target": "sentence 0\nsentence 1\n"},
+        "train": {"source": "Satz 2\nSatz 3\nSatz 4\n", "target": "sentence 2\nsentence 3\nsentence 4\n"},
+    }
 
 
 def test_models_are_given_and_measured_on_the_gold_standard(tmp_path: Path) -> None:

@@ -17,11 +17,14 @@ from methods.literal import embedding_gradients
 from studies.changing import changed
 
 import sightline
+from sightline.alignment.bitext import build_bitext
 from sightline.alignment.error_rate import silver_reference
 from sightline.alignment.links import Alignment
 from sightline.alignment.one_way import StatisticalAligner
-from sightline.alignment.statistical import TwoWayAligner
+from sightline.alignment.saved import load_aligner
+from sightline.alignment.statistical import TwoWayAligner, train_aligner
 from sightline.attribution import Attribution, Tokens
+from sightline.data.language import GeneratedLanguage
 from sightline.errors import InputError
 from sightline.methods.paths import NoisyPath, SmoothSettings
 from sightline.studies.running import run_study
@@ -55,9 +58,10 @@ from sightline.studies.saliency.reading import METHODS, read_all, read_noise
 from sightline.studies.saliency.settings import PAPER, QUICK, STANDARD
 from sightline.studies.saliency.steps import JOINED, build_silver, join_rate, score_aligner, step_name
 from sightline.studies.saliency.study import STUDY
-from sightline.studies.saliency.texts import GoldPairs
+from sightline.studies.saliency.texts import LANGUAGE, GoldPairs, read_tested, write_recipe_data
 from sightline.studies.saliency.translators import build_recipe, find_model, load_model, model_name
 from sightline.training.recipe import read_recipe
+from sightline.verbs.explaining import Pair
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 FEW = dataclasses.replace(QUICK, samples=3, sigma=0.2, noisy_pairs=2, exchanged=2, seed=5)
@@ -326,8 +330,102 @@ def test_directions_are_joined_by_the_rule_of_the_paper() -> None:
     # The reverse direction is (target, source). The intersection is 0-0; 1-1 grows from it, and 2-2 from that.
     assert join_rate(["0-0 1-1 2-2"], ["0-0 2-1"], gold) == pytest.approx(100 * (1 - (2 + 3) / 5))
     assert join_rate(["0-0 0-1"], ["0-0 1-1"], gold) == pytest.approx(100 * (1 - (2 + 2) / 4))
+    assert join_rate(["0-0"], ["1-0"], [Alignment([(0, 0)])]) == 0, "of two that exclude each other, the forward one"
     # A link is added only if both of its words are free: 1-0 is not.
     assert join_rate(["0-0 1-0"], ["0-0"], gold) == pytest.approx(100 * (1 - (1 + 1) / 3))
+
+
+def work_in(folder: Path, say: Any = lambda text: None) -> Any:
+    """Make up what a step is given; nothing is kept."""
+    return SimpleNamespace(results={}, folder=folder, keep=lambda name, compute: compute(), say=say)
+
+
+def test_the_steps_of_the_study() -> None:
+    models = [f"{name} {direction}" for name in ARCHITECTURES for direction in ("source-target", "target-source")]
+    assert [step.name for step in steps.build_steps(QUICK, None)] == ["aligners", *models, "joined"]
+
+
+def test_aligners_are_trained_without_the_test_pairs_and_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = dataclasses.replace(QUICK, generated_pairs=40, test_pairs=4, aligners=("ibm1", "diagonal"))
+    language = GeneratedLanguage(LANGUAGE)
+    trained = [(list(one.source_words), list(one.target_words)) for one in language.pairs(40, "train")]
+    generated = language.pairs(4, "test")
+    tested = read_tested(settings, None)
+    assert tested.words() == [(list(one.source_words), list(one.target_words)) for one in generated]
+    assert tested.gold == [Alignment(one.links) for one in generated]
+    texts: list[Any] = []
+
+    def train(bitext: Any, name: str) -> TwoWayAligner:
+        texts.append((bitext, name))
+        return train_aligner(bitext, name)
+
+    monkeypatch.setattr(steps, "train_aligner", train)
+    work = work_in(tmp_path / "new" / "aligners")
+    found = steps.build_steps(settings, None)[0].run(work)["rates"]
+    expected = {}
+    for number, (name, when) in enumerate(
+        (one, when) for one in ("ibm1", "diagonal") for when in ("online", "offline")
+    ):
+        bitext = build_bitext(trained + (tested.words() if when == "offline" else []))
+        assert texts[number][1] == name
+        np.testing.assert_array_equal(texts[number][0].source.ids, bitext.source.ids)
+        expected[f"{name} {when}"] = score_aligner(train_aligner(bitext, name), tested, settings.languages)
+    assert found == expected
+    silver = load_aligner(work.folder / steps.SILVER)
+    assert isinstance(silver, TwoWayAligner)
+    reference = train_aligner(build_bitext(trained), "ibm1")
+    assert list(silver.align(tested.words(), "union")) == list(reference.align(tested.words(), "union"))
+
+
+def test_noise_is_measured_on_the_pairs_of_the_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        steps,
+        "measure_noise",
+        lambda model, examples, references, settings, sigma: {"entropy": sigma, "rate": float(len(references))},
+    )
+    settings = dataclasses.replace(QUICK, sigma=0.15, sigmas=(0.0, 0.15, 0.3))
+    system = steps._System(work_in(Path()), settings, None, "conv", settings.languages)
+    one_pair, two_pairs = (steps.Spoken([], [Alignment()] * count) for count in (1, 2))
+    vars(system).update(loaded=(zoo.model("conv"), {}), forced=one_pair, free=two_pairs)
+    measured = {
+        "entropies": {ATTENTION: 0.1, OURS_GRAD: 0.2, OURS_SMOOTH: 0.3},
+        "first rates": {ATTENTION: 10.0, OURS_GRAD: 20.0, OURS_SMOOTH: 30.0},
+    }
+    known = {
+        ATTENTION: {"entropy": 0.1, "rate": 10.0},
+        "sigma 0": {"entropy": 0.2, "rate": 20.0},
+        "sigma 0.15": {"entropy": 0.3, "rate": 30.0},
+    }
+    for decoding, pairs in (("forced", 1.0), ("free", 2.0)):
+        found = steps._sweep(system, decoding, measured)
+        assert found == known | {"sigma 0.3": {"entropy": 0.3, "rate": pairs}}
+        assert list(found) == [ATTENTION, "sigma 0", "sigma 0.15", "sigma 0.3"]
+
+
+def test_pairs_are_answered_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = zoo.model("conv")
+    asked: list[Pair] = []
+
+    def answer(model: Any, pairs: Any, options: dict[str, Any]) -> Iterator[Pair]:
+        assert options == {"num_beams": QUICK.beam}
+        for pair in pairs:
+            asked.append(pair)
+            yield Pair(pair.number, pair.source, zoo.TARGETS[0])
+
+    monkeypatch.setattr(steps, "answer_pairs", answer)
+    settings = dataclasses.replace(QUICK, test_pairs=2)
+    system = steps._System(work_in(Path()), settings, None, "conv", settings.languages)
+    vars(system)["loaded"] = (model, {})
+    assert [one.labels for one in system.translations] == [model.encode(zoo.SOURCES[0], zoo.TARGETS[0]).labels] * 2
+    assert [pair.number for pair in asked] == [1, 2]
+    assert [pair.source.split() for pair in asked] == read_tested(settings, None).sources
+
+
+def test_pairs_need_a_target_each() -> None:
+    with pytest.raises(ValueError, match="argument 2 is shorter"):
+        encode_pairs(zoo.model("conv"), [["The"], ["cat"]], [["El"]])
 
 
 # Claims and tables
@@ -545,9 +643,7 @@ def test_given_models_are_found_by_the_names_of_their_recipes(tmp_path: Path) ->
     assert find_model(settings, "conv", direction) == tmp_path / "generated-source-target-conv"
     assert find_model(settings, "transformer", direction) is None
     assert find_model(QUICK, "conv", direction) is None
-    work: Any = SimpleNamespace(
-        results={}, folder=tmp_path / "unused", keep=lambda name, compute: compute(), say=lambda text: None
-    )
+    work = work_in(tmp_path / "unused")
     model, about = load_model(work, settings, None, "conv", direction)
     assert about["given"]
     assert about["minutes"] is None
@@ -557,6 +653,27 @@ def test_given_models_are_found_by_the_names_of_their_recipes(tmp_path: Path) ->
         load_model(work, settings, None, "transformer", direction)
     with pytest.raises(InputError, match=r"There is no folder .*nowhere"):
         find_model(dataclasses.replace(QUICK, models=str(tmp_path / "nowhere")), "conv", direction)
+
+
+def test_a_model_that_is_not_given_is_trained_by_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = dataclasses.replace(QUICK, generated_pairs=5)
+    zoo.model("conv").save(tmp_path / "trained")
+    recipes = []
+
+    def trained(recipe: dict[str, Any], output: Path, quiet: bool) -> Any:
+        recipes.append((recipe, output))
+        return SimpleNamespace(folder=tmp_path / "trained", minutes=2.0, dev=SimpleNamespace(accuracy=0.5))
+
+    monkeypatch.setattr(translators, "train", trained)
+    said: list[str] = []
+    _, about = load_model(work_in(tmp_path / "step", said.append), settings, None, "conv", ("target", "source"))
+    assert (about["given"], about["minutes"]) == (False, 2.0)
+    assert said == ["trained: accuracy 0.50 in 2 minutes"]
+    data = write_recipe_data(settings, None, ("target", "source"), tmp_path / "step")
+    assert recipes == [(build_recipe(settings, "conv", data), tmp_path / "step" / "model")]
+    pairs = GeneratedLanguage(LANGUAGE).pairs(5, "train")
+    assert Path(data["train"]["source"]).read_text().splitlines() == [pair.target for pair in pairs]
+    assert Path(data["train"]["target"]).read_text().splitlines() == [pair.source for pair in pairs]
 
 
 def test_without_its_corpus_a_preset_is_refused(tmp_path: Path) -> None:
