@@ -47,7 +47,7 @@ def test_deletion_in_a_prompt_and_its_continuation(name: str) -> None:
     model, example = example_of(name)
     why = explained(name, method="erasure", of="log_probability", signed=True)
     start = len(example.source)
-    for column in (2, start - 1, start, start + 2):
+    for column in range(1, start + len(example.prefix)):
         ids = example.ids[:column] + example.ids[column + 1 :]
         with torch.no_grad():
             log_probs = model.module(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
