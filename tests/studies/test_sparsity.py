@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.attend.projections import build_projection
+from sightline.data.labelled import Labelled
 from sightline.measures import kendall_tau, summarize, support_size
 from sightline.studies.running import run_study
 from sightline.studies.sparsity.results import trend
-from sightline.studies.sparsity.steps import projection_name
+from sightline.studies.sparsity.steps import _prepare_texts, projection_name
 from sightline.studies.sparsity.study import STUDY
 
 TINY = dataclasses.replace(
@@ -148,3 +149,20 @@ def test_runs_on_generated_data(tmp_path: Path) -> None:
     assert table_6["ours"]["BiLSTM softmax"]["generated gradient"][0] is not None
     assert table_6["paper"]["BiLSTM softmax"]["IMDb gradient"] == [0.36, 0.12]
     assert len(result.document["plots"]) == 6
+
+
+def test_texts_are_read_from_the_folder_of_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"train": ["a", "b", "c"], "test": ["b", "d"]}  # one text is in both
+
+    def read(name: str, split: str, folder: Path) -> list[Labelled]:
+        assert (name, folder) == ("sst", tmp_path / "data")
+        return [Labelled(text, "good") for text in texts[split]]
+
+    monkeypatch.setattr("sightline.studies.sparsity.steps.read_labelled", read)
+    settings = dataclasses.replace(STUDY.presets["quick"], dev_texts=1)
+    parts = _prepare_texts(tmp_path / "texts", "sst", tmp_path / "data", settings)
+    assert {part: [one.text for one in found] for part, found in parts.items()} == {
+        "train": ["b", "c"],
+        "dev": ["a"],
+        "test": ["d"],
+    }
