@@ -2,6 +2,7 @@
 
 - `pharaoh`, `moses`: one sentence a line, `i-j` sure, `ipj` possible, optionally with a confidence: `i-j:0.83`.
 - `naacl`: one link a line, `sentence source target [S|P] [confidence]`, all counted from 1 (WPT 2003).
+- `words`: one sentence a line, the words themselves, `cat–gato`, for people; it cannot be read back.
 - `jsonl`: one sentence a line, `{"links": [[i, j, confidence], ...], "possible": [[i, j], ...]}`, and the lengths
   `source_length` and `target_length` where known.
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -48,6 +49,8 @@ class WrittenSentence(NamedTuple):
     links: list[WrittenLink]
     left_length: int | None = None
     right_length: int | None = None
+    pairs: Sequence[str] = ()
+    """The linked words, in the order of the links, to be looked at."""
 
 
 class Format(NamedTuple):
@@ -130,7 +133,8 @@ def render_alignments(
         for alignment in some if isinstance(some, Alignments) else (some,):
             number += 1
             shown = alignment.flipped() if target_first else alignment
-            yield written_in.write(number, _written(shown, base), confidences)
+            pairs = shown.pairs(shown.possible) if written_in is WORDS else ()
+            yield written_in.write(number, _written(shown, base)._replace(pairs=pairs), confidences)
 
 
 def _written(alignment: Alignment, base: int) -> WrittenSentence:
@@ -345,10 +349,21 @@ def _write_json_line(number: int, sentence: WrittenSentence, confidences: bool) 
     return json.dumps(plain) + "\n"
 
 
+def _read_words(path: FilePath, lines: Iterable[str]) -> Iterator[WrittenSentence]:
+    raise InputError(f"{path} cannot be read as words, which do not say where they stand: write pharaoh or jsonl.")
+
+
+def _write_words(number: int, sentence: WrittenSentence, confidences: bool) -> str:
+    ends = [f":{link.confidence:.4g}" if confidences else "" for link in sentence.links]
+    return " ".join(pair + end for pair, end in zip(sentence.pairs, ends, strict=True)) + "\n"
+
+
+WORDS = Format(_read_words, _write_words, base=0)
 PHARAOH = Format(_read_pharaoh, _write_pharaoh, base=0)
 FORMATS = {
     "pharaoh": PHARAOH,
     "moses": PHARAOH,
     "naacl": Format(_read_naacl, _write_naacl, base=1),
+    "words": WORDS,
     "jsonl": Format(_read_json_lines, _write_json_line, base=0),
 }

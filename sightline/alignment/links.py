@@ -125,10 +125,10 @@ class Alignment:
         confidences = dict(self.confidences)
         return Alignment(confidences, self.possible, len(source_words), len(target_words), source_words, target_words)
 
-    def pairs(self) -> list[str]:
-        """List the linked words, `cat–gato`; without words, their numbers."""
+    def pairs(self, links: Iterable[Link] | None = None) -> list[str]:
+        """List the linked words, `cat–gato`, of these links or of all sure ones; without words, their numbers."""
         names = self._names()
-        return [f"{names[0][source]}–{names[1][target]}" for source, target in self]
+        return [f"{names[0][source]}–{names[1][target]}" for source, target in sorted(self if links is None else links)]
 
     def show(self, console: Console | None = None) -> None:
         """Print the links to the terminal as a matrix, and word by word."""
@@ -177,6 +177,13 @@ class Alignment:
             for side, names in sides.items()
         }
         return {"method": "alignment", "settings": {}, "axes": [], "scores": scores, **plain}
+
+
+def draw_page(alignments: Iterable[Alignment]) -> str:
+    """Return a self-contained page with the pictures of several alignments."""
+    from sightline.view.html import render_page
+
+    return render_page([alignment._picture() for alignment in alignments], title="Sightline: alignments")
 
 
 def _bad_link(

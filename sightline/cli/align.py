@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,12 +27,16 @@ from sightline.cli.options import (
 from sightline.cli.settings import read_settings
 from sightline.corpus.running import Running, run_job
 from sightline.errors import InputError
-from sightline.files import Position, check_readable, check_writable
+from sightline.files import STANDARD_INPUT, Position, check_readable, check_writable, write_text
 from sightline.models.box import BOX_MODEL
 from sightline.models.names import check_model_name
 
 if TYPE_CHECKING:
+    from sightline.alignment.columns import Alignments
+    from sightline.alignment.links import Alignment
     from sightline.verbs.readout import Choice
+
+MOST_DRAWN = 100
 
 
 def align(
@@ -78,12 +84,15 @@ def align(
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
     prefix: Prefix = "",
-    format: Annotated[str, typer.Option(help="Format of the result: pharaoh, naacl or jsonl.")] = "pharaoh",
+    format: Annotated[
+        str, typer.Option(help="Format of the result: pharaoh, naacl, jsonl or words (cat–gato).")
+    ] = "pharaoh",
     confidences: Annotated[bool, typer.Option("--confidences", help="Write i-j:c, with c how sure it is.")] = False,
     explain_choice: Annotated[
         bool, typer.Option("--explain-choice", help="Show, on standard error, the candidates and their scores.")
     ] = False,
     output: Output = STANDARD_OUTPUT,
+    html: Annotated[Path | None, typer.Option(help="Draw the first 100 pairs on a page, in this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, with confidences.")] = False,
     resume: Resume = False,
     on_error: OnError = "stop",
@@ -96,7 +105,7 @@ def align(
 
     Example: sightline align text.en text.es -o text.align
     """
-    for path in (output, save):
+    for path in (output, save, html):
         if path is not None:
             check_writable(path)
     for text in (source, target):
@@ -105,12 +114,15 @@ def align(
         check_model_name(name)
     running = Running(resume, on_error, workers, engine, address, gpus)
     running.check()
+    if STANDARD_INPUT in (str(source), str(target)) and (html is not None or (format == "words" and (aligner or load))):
+        raise InputError("Pictures and words read the texts a second time: give files instead of standard input.")
     format = "jsonl" if json else format
     if model is not None and (aligner or load):
         raise InputError("Align either with --model or with a statistical aligner (--aligner, --load).")
     if aligner or load:
         from sightline.alignment.files import align_files
         from sightline.alignment.formats import write_alignments
+        from sightline.alignment.links import draw_page
 
         if any([reverse, setting, extraction, threshold, explain_choice, with_aligner, method != "auto"]):
             raise InputError("A statistical aligner needs no reverse model, method, setting or extraction.")
@@ -118,8 +130,14 @@ def align(
             raise InputError("--min-confidence belongs to a model's links: give --confidences, and filter them.")
         if running != Running():
             raise InputError("A statistical aligner runs in one process and in minutes: it has nothing to resume.")
+        alignments: Iterable[Alignment | Alignments]
         alignments = align_files(source, target, aligner=aligner, rule=symmetrize, save=save, load=load)
+        drawn: list[Alignment] = []
+        if html is not None or format == "words":
+            alignments = _with_words(chain.from_iterable(alignments), source, target, drawn)
         write_alignments(alignments, output, format, confidences=confidences or json)
+        if html is not None:
+            write_text(html, draw_page(drawn))
         return
     if save is not None:
         raise InputError("--save keeps a statistical aligner: name one with --aligner.")
@@ -152,6 +170,28 @@ def align(
     )
     position = Position()
     run_job(job, try_pairs(source, target, position), output, running, position=position)
+    if html is not None:
+        write_text(html, job.open().draw(_first_pairs(source, target)))
+
+
+def _first_pairs(source: Path, target: Path | None) -> list[tuple[str, str]]:
+    """Read the pairs to be drawn, once more."""
+    from sightline.alignment.parallel import read_pairs
+
+    return list(islice(read_pairs(source, target), MOST_DRAWN))
+
+
+def _with_words(
+    alignments: Iterable[Alignment], source: Path, target: Path | None, drawn: list[Alignment]
+) -> Iterator[Alignment]:
+    """Add their words to the alignments of a statistical aligner, and keep the first ones to be drawn."""
+    from sightline.alignment.parallel import read_pairs
+
+    for alignment, pair in zip(alignments, read_pairs(source, target), strict=True):
+        with_words = alignment.with_words(*pair)
+        if len(drawn) < MOST_DRAWN:
+            drawn.append(with_words)
+        yield with_words
 
 
 def _show_choice(choice: Choice, with_candidates: bool) -> None:

@@ -109,11 +109,13 @@ class AlignJob(Job):
     def blank(self) -> str:  # type: ignore[override]
         return "" if self.format == "naacl" else "\n"  # that format names the sentence of each link
 
-    def open(self) -> Work:
-        return _AlignWork(self)
+    def open(self) -> AlignWork:
+        return AlignWork(self)
 
 
-class _AlignWork:
+class AlignWork:
+    """Models that align, loaded."""
+
     def __init__(self, job: AlignJob) -> None:
         self.job, self.blank = job, job.blank
         self.aligner = job.build_aligner(job.model.load())
@@ -125,6 +127,12 @@ class _AlignWork:
     def run(self, settled: Mapping[str, Any], numbers: Sequence[int], rows: Sequence[Row]) -> list[str]:
         alignments = _with_choice(self.aligner, settled).align(_pairs(rows, numbers))
         return [_render(self.job, alignment, number) for number, alignment in zip(numbers, alignments, strict=True)]
+
+    def draw(self, rows: Sequence[Row]) -> str:
+        """Return a page with the pictures of some rows."""
+        from sightline.alignment.links import draw_page
+
+        return draw_page(self.aligner.align(_pairs(rows)))
 
 
 def _render(job: AlignJob, alignment: Alignment, number: int) -> str:

@@ -30,7 +30,7 @@ from sightline.methods.adapter import ADAPTER
 from sightline.methods.similarity import SIMILARITY
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.text.words import Text
+from sightline.text.words import Source, Text
 from sightline.values import check_share
 from sightline.verbs import explaining
 from sightline.verbs.align_options import AUTO, AlignOptions
@@ -269,7 +269,8 @@ class ModelAligner:
                 links = links.flipped()
             if statistical is None:
                 links = set_confidences(links, choice.confidence)
-            yield links.threshold(self.min_confidence) if self.min_confidence else links
+            links = links.threshold(self.min_confidence) if self.min_confidence else links
+            yield links.with_words(_words(one.pair.source), _words(one.pair.target))
 
     def _link(self, readings: Iterator[Readings], posteriors: Iterable[Posteriors | None]) -> Iterator[Alignment]:
         both = [self._join(*one) for one in zip(readings, posteriors, strict=True)]
@@ -290,6 +291,10 @@ class ModelAligner:
 
     def _extract(self, attribution: Attribution) -> Alignment:
         return extract_alignment(attribution, self.options.chosen_extraction, self.options.threshold)
+
+
+def _words(text: Source | None) -> Sequence[str]:
+    return text.split() if isinstance(text, str) else [str(word) for word in text or ()]
 
 
 def _no_links(pair: Pair) -> Alignment:

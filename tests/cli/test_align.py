@@ -187,3 +187,26 @@ def test_tags(run, folder: str, tmp_path: Path) -> None:
     inputs = tmp_path / "in.txt", tmp_path / "there.txt"
     code, out, _ = run("tags", "-m", folder, *inputs, "--method", "attention")
     assert (code, out.splitlines()) == (0, marked)
+
+
+def test_words_and_pictures(run, folder: str, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    expected = sightline.align(folder, [*zoo.SOURCES, ""], [*zoo.TARGETS, ""], **NORMS)
+    code, out, _ = run("align", "-m", folder, *SET, *texts, "--format", "words", "--html", tmp_path / "page.html")
+    assert code == 0
+    words = [(source.split(), target.split()) for source, target in zip(zoo.SOURCES, zoo.TARGETS, strict=True)]
+    for line, alignment, (source, target) in zip(out.splitlines(), expected, words, strict=False):
+        assert line.split() == [f"{source[i]}–{target[j]}" for i, j in sorted(alignment.links)]
+        assert alignment.source_words == tuple(source)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "alfombra." in page
+    _, out, _ = run(
+        "align", "--aligner", "ibm1", *texts, "--format", "words", "--confidences", "--html", tmp_path / "b"
+    )
+    assert out.splitlines()[2].startswith("Yes.–Sí.:0.99")
+    assert "alfombra." in (tmp_path / "b").read_text(encoding="utf-8")
+    code, _, err = run("align", "-m", folder, "-", texts[1], "--html", tmp_path / "page.html")
+    assert code == 2
+    assert "give files instead of standard input" in err
+    (tmp_path / "words").write_text(out)
+    with pytest.raises(sightline.InputError, match="cannot be read as words"):
+        list(read_alignments(tmp_path / "words", "words"))
