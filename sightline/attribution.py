@@ -287,7 +287,7 @@ class Attribution:
         """Build an Attribution from what `to_dict` gave."""
         try:
             scores = np.asarray(plain["scores"], dtype=np.float32)
-            if scores.size == 0:  # nested lists cannot say how long an empty axis is behind another empty one
+            if scores.size == 0:  # nested lists cannot say how long an empty axis is after another empty one
                 rows, columns = (sum(len(plain[side]["tokens"]) for side in sides) for sides in (TARGET, COLUMNS))
                 scores = scores.reshape(*scores.shape[: len(plain["axes"])], rows, columns)
             _check_labels(plain, scores.shape)

@@ -239,7 +239,7 @@ def _measure(matrix: Float[np.ndarray, "target source"], deletions: _Deletions) 
     assert whole is not None
     measured = []
     for target, scores in enumerate(matrix):
-        if np.isnan(scores).any():  # a method that reads the next step has none behind the last word
+        if np.isnan(scores).any():  # a method that reads the next step has none after the last word
             measured.append((math.nan, math.nan, math.nan))
             continue
         tops = _tops(scores)

@@ -23,7 +23,7 @@ SOURCE = "The small dog sees the cat on the mat"
 
 
 def _probability(model: LoadedModel, words: list[str], target: str, word: int) -> float:
-    """Give the probability of a target word, piece by piece, from a pass of its own."""
+    """Return the probability of a target word, piece by piece, from a pass of its own."""
     example = model.encode(words, target)
     with torch.no_grad():
         logits = model.logits(model.batch([example]))[0].double()

@@ -437,7 +437,7 @@ def fresh(name: str, **options: Any) -> LoadedModel:
 
 @cache
 def model(name: str) -> LoadedModel:
-    """Give a model of the zoo; it is shared by all tests, which must not change it."""
+    """Return a model of the zoo; it is shared by all tests, which must not change it."""
     return fresh(name)
 
 
@@ -457,7 +457,7 @@ def precise(name: str) -> LoadedModel:
 
 
 def texts(name: str) -> list[str]:
-    """Give sources that a model of the zoo can take."""
+    """Return sources that a model of the zoo can take."""
     loaded = model(name)
     if loaded.task == "fill":
         gap = loaded.tokenizer.mask_token
@@ -466,5 +466,5 @@ def texts(name: str) -> list[str]:
 
 
 def targets(name: str) -> list[str] | None:
-    """Give targets that go with `texts`, where the model is not left to answer itself."""
+    """Return targets that go with `texts`, where the model is not left to answer itself."""
     return TARGETS if model(name).task in ("translate", "continue") else None

@@ -192,7 +192,7 @@ def _with_lengths(
 
 
 def _refuse_outside(where: str, sentence: WrittenSentence, base: int, zero_seen: bool) -> None:
-    """Refuse links before the first or behind the last word, with the likely cause.
+    """Refuse links before the first or after the last word, with the likely cause.
 
     A file that had the index 0 so far, `zero_seen`, does not count from 1.
     """

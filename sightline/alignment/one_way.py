@@ -26,7 +26,7 @@ CELLS_AT_ONCE = 4_000_000
 
 
 class Posteriors(NamedTuple):
-    """Those of many pairs, one behind the other: cells `starts[p]:starts[p + 1]` are the matrix of pair p.
+    """Those of many pairs, one after the other: cells `starts[p]:starts[p + 1]` are the matrix of pair p.
 
     Row j of a matrix holds p(target word j comes from source word i), and in its last column p(it comes from NULL).
     """

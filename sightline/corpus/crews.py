@@ -32,7 +32,7 @@ class Crew(Protocol):
         """Return whether a worker is free, or none is ready yet and one will be."""
 
     def submit(self, shard: Shard) -> None:
-        """Give a shard to a worker."""
+        """Hand a shard to a worker."""
 
     def wait(self) -> list[Result | Died]:
         """Wait until shards are done, or lost with their worker; an error that a shard raised is raised."""

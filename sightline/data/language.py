@@ -124,7 +124,7 @@ class _Phrase:
 
     @staticmethod
     def join(source_order: "Iterable[_Phrase]", target_order: "Iterable[_Phrase]") -> "_Phrase":
-        """Put phrases one behind the other, in an order for each language."""
+        """Put phrases one after the other, in an order for each language."""
         return _Phrase(
             [token for phrase in source_order for token in phrase.source],
             [token for phrase in target_order for token in phrase.target],
@@ -174,7 +174,7 @@ class _Speaker:
         rest = []
         if self.chance(OBJECT):
             rest.append(self.noun_phrase(concept.topic, ACCUSATIVE)[0])
-        # The partner of a verb stands behind the object, as in "pick the ball up".
+        # The partner of a verb stands after the object, as in "pick the ball up".
         verb, partner = _Phrase(verb.source[:1], verb.target), _Phrase(source=verb.source[1:])
         rest.append(partner)
         if self.chance(ADPOSITION):

@@ -24,7 +24,7 @@ class Compared:
 
 
 def compare_methods(model: LoadedModel, gold: Sequence[GoldSet], smoothgrad: int) -> Iterator[Compared]:
-    """Align the gold pairs by attention, by norms and by saliency over so many SmoothGrad samples, and score each.
+    """Align the gold pairs by attention, by norms and by saliency over a number of SmoothGrad samples, and score each.
 
     The layer and reading of the first two are chosen without gold (`sightline.verbs.choosing`); saliency has none.
     A model that translates both ways is read both ways.

@@ -26,7 +26,7 @@ SENTENCES, GOLD_PAIRS = 12, 66
 
 
 def train_on_made_up_language(seconds: float, say: Callable[[str], None]) -> Material:
-    """Train for so many seconds; give the model, and sentences that it has not seen."""
+    """Train for a number of seconds; return the model, and sentences that it has not seen."""
     torch.manual_seed(0)
     language = GeneratedLanguage(LANGUAGE)
     tokenizer = build_tokenizer(language)

@@ -119,7 +119,7 @@ def _compare(
 ) -> Float[Tensor, "batch target column"]:
     """Fill in the differences between the outputs' numbers with and without each input.
 
-    `numbers_of` takes variants and the numbers of their examples as they are; with `most_of_one`, so many variants at
+    `numbers_of` takes variants and the numbers of their examples as they are; with `most_of_one`, at most that many at
     a time, all of one example.
     """
     check_has_output(model)
@@ -176,7 +176,7 @@ def _without(model: LoadedModel, example: Example, side: str, position: int) -> 
     if not deletable or (model.fills_gaps and position in example.label_rows):
         return None
     moves = side == "prefix" or model.continues or model.fills_gaps
-    # A prediction behind the deleted token moves up with its input; the one at the token is made a step before.
+    # A prediction after the deleted token moves up with its input; the one at the token is made a step before.
     first_moved = position + model.fills_gaps
     rows = tuple(row - (row >= first_moved) if moves else row for row in example.label_rows)
     if rows and rows[0] < 0:  # the only token before the first output

@@ -37,7 +37,7 @@ BLOCK = 2**24
 
 @dataclass(frozen=True)
 class Mixture:
-    """What is in each state behind an attention layer: shares of the layer's sources, and of the state's residual."""
+    """What is in each state after an attention layer: shares of the layer's sources, and of the state's residual."""
 
     sources: Float[Tensor, "batch target source"]
     residual: Float[Tensor, "batch target"]
@@ -119,7 +119,7 @@ def _mixed(mixture: Mixture, below: Tensor, own: Tensor) -> Tensor:
 
 @dataclass
 class Addition:
-    """What was added behind an attention layer: its output and the residual; and the layer norm, if one follows."""
+    """What was added after an attention layer: its output and the residual; and the layer norm, if one follows."""
 
     given: Tensor
     stream: Tensor
@@ -134,7 +134,7 @@ class Addition:
 
 
 class _Additions:
-    """Watch what happens behind each attention layer: its output is added to the residual, normed at once or later.
+    """Watch what happens after each attention layer: its output is added to the residual, normed at once or later.
 
     The first layer norm after the output projection is given the sum, in post-norm and pre-norm models alike. The
     residual is what the attention layer was given (post-norm), or what the norm before it was given (pre-norm); a sum

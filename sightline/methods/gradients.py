@@ -2,7 +2,7 @@
 
 All outputs of a pair come from one teacher-forced pass. Behind it, one vector-Jacobian product per output goes through
 the decoder and the encoder, for the whole batch at once; the products of early outputs run on a decoder that is cut
-short, since positions behind an output cannot have counted for it. The embedding axis is reduced at once.
+short, since positions after an output cannot have counted for it. The embedding axis is reduced at once.
 """
 
 from __future__ import annotations

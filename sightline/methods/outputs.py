@@ -1,6 +1,6 @@
 """What is differentiated or compared: a number for each output, and where its gradient enters the model.
 
-Whatever stands behind the last stack of layers (scaling, vocabulary, bias) works position by position. So one small
+Whatever comes after the last stack of layers (scaling, vocabulary, bias) works position by position. So one small
 backward pass through it gives the gradient of every output by its own position of the stack's last states at once,
 and the many passes that follow start there: the vocabulary is never touched again.
 """
@@ -131,7 +131,7 @@ def output_cotangents(
 
 @contextmanager
 def cut_behind(stack: nn.Module) -> Iterator[list[Tensor]]:
-    """Make a stack's last states a leaf, so that only what stands behind them is differentiated."""
+    """Make a stack's last states a leaf, so that only what comes after them is differentiated."""
     states: list[Tensor] = []
 
     def cut(_module: nn.Module, _args: object, output: Any) -> Any:

@@ -1,6 +1,6 @@
 """What a model would say of each input alone: the lexical probe (Snell et al. 2021), and what it should attend to.
 
-Both ask for a reading that only some models have: everything behind the attention sees nothing of the source but the
+Both ask for a reading that only some models have: everything after the attention sees nothing of the source but the
 context vector, so that one encoder state can stand in its place.
 """
 
@@ -40,7 +40,7 @@ def best_attention(model: LoadedModel, batch: Batch, settings: NoSettings) -> Sc
     """
     if getattr(model.module.config, "combination", "linear") != "linear":
         raise InputError(
-            f"This {type(model.module).__name__} has a hidden layer behind its attention, so the best attention cannot "
+            f"This {type(model.module).__name__} has a hidden layer after its attention, so the best attention cannot "
             "be computed: it is for recurrent translation models with combination: linear, and for classifiers."
         )
     logits = torch.stack(list(_logits_by_position(model, batch)), 2)  # (batch, target, source, vocabulary)

@@ -82,5 +82,5 @@ def count_positions(module: nn.Module, tokenizer: Any) -> int:
     positions = getattr(config, "max_position_embeddings", None) or UNLIMITED
     embeddings = [m for m in module.modules() if getattr(m, "padding_idx", None) is not None]
     if any(isinstance(m, nn.Embedding) and m.num_embeddings == positions for m in embeddings):
-        positions -= config.pad_token_id + 1  # RoBERTa counts positions from behind the padding id
+        positions -= config.pad_token_id + 1  # RoBERTa counts positions from after the padding id
     return min(positions, tokenizer.model_max_length or UNLIMITED)

@@ -112,7 +112,7 @@ def _pad(rows: Sequence[Sequence[int]], value: int, device: torch.device) -> Int
 
 
 def repeated(batch: Batch, times: int) -> Batch:
-    """Put a batch several times behind itself."""
+    """Repeat the rows of a batch several times."""
     return batch if times == 1 else taken(batch, list(range(len(batch))) * times)
 
 

@@ -276,7 +276,7 @@ class LoadedModel:
         return self.module.get_decoder() if self.has_encoder_and_decoder else self.module.base_model
 
     def run_encoder(self, batch: Batch) -> EncoderOutput:
-        """Return the encoder's last states; where there is no decoder behind it, those of the whole stack."""
+        """Return the encoder's last states; where there is no decoder after it, those of the whole stack."""
         encoder = self.module.get_encoder() if self.has_encoder_and_decoder else self.last_stack
         output = encoder(**self.source_inputs(batch))
         more = getattr(self.last_stack, "takes_from_encoder", ())  # decoders of ours say what
@@ -467,7 +467,7 @@ class LoadedModel:
         return [(sequence[0], *answer) for sequence, answer in zip(sequences, answers, strict=True)]
 
     def _until_end(self, ids: list[int]) -> tuple[int, ...]:
-        """Cut the padding behind the end token; a decoder-only model's end token is no output to explain."""
+        """Cut the padding after the end token; a decoder-only model's end token is no output to explain."""
         ends = self.module.generation_config.eos_token_id
         ends = {ends} if isinstance(ends, int) else set(ends or ())
         for position, token in enumerate(ids):

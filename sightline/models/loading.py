@@ -288,7 +288,7 @@ def _task(module: PreTrainedModel) -> Task:
     name = type(module).__name__
     task = next((task for ending, task in TASKS if name.endswith(ending)), None)
     if task == "classify" and module.config.is_encoder_decoder:
-        raise InputError(f"{name} classifies with a decoder behind its encoder, which Sightline does not explain yet.")
+        raise InputError(f"{name} classifies with a decoder after its encoder, which Sightline does not explain yet.")
     if task == "classify" and module.config.num_labels == 1:  # the log-probability of an only label is always 0
         raise InputError(f"{name} gives one number, not one of several labels, which Sightline does not explain yet.")
     if task is not None:

@@ -1,7 +1,7 @@
 """The recurrent translation model: LSTMs with attention, in the forms of two papers.
 
 Snell et al. 2021 (section 2.1; Luong's dot attention): the encoder reads in both directions, the decoder starts from
-the mean of the directions' last states and runs on the target alone, and attention comes behind it:
+the mean of the directions' last states and runs on the target alone, and attention comes after it:
 
     a_tl = s_t' W h_l;  c_t = sum_l softmax(a_t)_l h_l;  p_t = N([c_t, s_t])    (eq. 1 and 2)
 

@@ -151,7 +151,7 @@ class ContinuationTexts(Texts):
         encoded = self._encode_source(source, [*between, word_part(target)])
         last_part = max(part for part in encoded.parts if part is not None)
         start = encoded.parts.index(last_part)
-        stop = len(encoded.ids) - encoded.parts[::-1].index(last_part)  # an end token behind it is no output here
+        stop = len(encoded.ids) - encoded.parts[::-1].index(last_part)  # an end token after it is no output here
         prompt = Example(encoded.ids[:start], encoded.tokens(source, 0, start))
         return self._continued(prompt, encoded.ids[start:stop], encoded.tokens(target, start, stop))
 

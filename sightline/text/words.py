@@ -25,7 +25,7 @@ Text = str | Sequence[str]
 Source = Text | tuple[Text, Text]
 """A text, or a text of two segments."""
 MOST_ADDED = 16
-"""How many ids a tokenizer may add to those of the words, before and behind them together."""
+"""How many ids a tokenizer may add to those of the words, before and after them together."""
 
 
 @dataclass(frozen=True)

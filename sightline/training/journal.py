@@ -20,7 +20,7 @@ class Journal:
     """Writes `log.jsonl`: one object a line, with its `kind` (data, train, dev, warning, ...) and `step`."""
 
     def __init__(self, output: Path, step: int, quiet: bool) -> None:
-        """Go on after `step`: what an interrupted run wrote behind its last checkpoint is happening again."""
+        """Go on after `step`: what an interrupted run wrote after its last checkpoint is happening again."""
         self.path = output / LOG
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
         lines = self._lines() if self.path.exists() else ()

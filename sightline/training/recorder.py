@@ -72,7 +72,7 @@ class AttentionRecorder:
         return explain(model, self.sources, self.targets, method=method, progress=False)
 
     def _write(self, figures: dict[str, Any]) -> None:
-        if not self._opened:  # what an interrupted run wrote behind its last checkpoint is happening again
+        if not self._opened:  # what an interrupted run wrote after its last checkpoint is happening again
             remedy = "Record into another file, or remove this one."
             lines = read_json_lines(self.path, {"step": int}, remedy) if self.path.exists() else ()
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -139,7 +139,7 @@ def _note(side: str, kept: int, count: int) -> str:
 
 def _read_scores(values: Any, axes: Sequence[str], shape: tuple[int, int]) -> np.ndarray:
     scores = np.asarray(values, dtype=np.float32)
-    if scores.size == 0:  # nested lists cannot say how long an empty axis is behind another empty one
+    if scores.size == 0:  # nested lists cannot say how long an empty axis is after another empty one
         scores = scores.reshape(*scores.shape[: len(axes)], *shape)
     if scores.ndim != len(axes) + 2 or scores.shape[-2:] != shape:
         raise InputError(

@@ -33,7 +33,7 @@ class HeatMap:
         in_colour = not console.no_color and console.color_system in ("256", "truecolor")
         row_labels = [_row_label(label) for label in picture.rows]
         label_width = max((label.cell_len for label in row_labels), default=0)
-        room = options.max_width - label_width - 3  # the space behind the label, the boundary, one to spare
+        room = options.max_width - label_width - 3  # the space after the label, the boundary, one to spare
         blocks = list(_blocks(len(picture.columns), max(room // CELL_WIDTH, 1)))
         yield _title(picture)
         for columns in blocks:

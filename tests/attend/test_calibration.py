@@ -26,7 +26,7 @@ FUSIONS = ("fixed", "anneal", "gate")
 
 
 def twin_of(name: str, base=zoo.model, **options) -> LoadedModel:
-    """Give a calibrated copy of a model of the zoo, whose calibration is not near its beginning."""
+    """Return a calibrated copy of a model of the zoo, whose calibration is not near its beginning."""
     twin = sightline.calibrate(base(name), **options)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():

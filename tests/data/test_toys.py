@@ -8,7 +8,7 @@ from sightline.data.toys import PairSampler, copying, copying_mixture, draw_keyw
 
 
 def counts(task: PairSampler, words: int, examples: int) -> np.ndarray:
-    """Give C of a sample, its rows and columns in the order of the words' numbers."""
+    """Return C of a sample, its rows and columns in the order of the words' numbers."""
     pairs = zip(*(side.astype(str).tolist() for side in task(np.random.default_rng(0), examples)), strict=True)
     table = count_table(build_bitext(pairs))
     numbers = [str(word) for word in range(words)]

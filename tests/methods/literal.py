@@ -33,7 +33,7 @@ def embeddings(module: nn.Module, change):
 
 
 def output_number(model: LoadedModel, batch: Batch, output: int, of: str = "log_probability") -> Tensor:
-    """Give one output's log-probability or probability by a whole pass of its own."""
+    """Return one output's log-probability or probability by a whole pass of its own."""
     inputs = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
     if batch.decoder_ids is not None:
         inputs["decoder_input_ids"] = batch.decoder_ids
@@ -46,7 +46,7 @@ def output_number(model: LoadedModel, batch: Batch, output: int, of: str = "log_
 def embedding_gradients(
     model: LoadedModel, example: Example, of: str = "log_probability", side: str = "source", noise: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Give d number(t) / d e_i by a whole forward and backward pass per output, and the clean (scaled) embeddings."""
+    """Return d number(t) / d e_i by a whole forward and backward pass per output, and the clean (scaled) embeddings."""
     batch = model.batch([example])
     site = model.embedding_sites[side]
     rows = []

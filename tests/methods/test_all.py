@@ -54,7 +54,7 @@ REFUSALS = {
     },
     "best_attention": {
         "has no lexical probe": (*TRANSFORMERS, "conv", *DECODERS, *CLASSIFIERS, "gpt2-classifier", *FILLERS),
-        "has a hidden layer behind its attention": ("lstm", "lstm-input-feeding"),
+        "has a hidden layer after its attention": ("lstm", "lstm-input-feeding"),
     },
     "perturbation_mask": {
         "has no cross attention; it has decoder": (*DECODERS, "gpt2-classifier"),

@@ -13,7 +13,7 @@ from sightline.methods.settings import PerturbationMaskSettings
 
 
 def loss_under(model, batch, removed: torch.Tensor) -> float:
-    """Give the mean loss when this much of the attention is replaced by a uniform one (Lu et al., eq. 3)."""
+    """Return the mean loss when this much of the attention is replaced by a uniform one (Lu et al., eq. 3)."""
     uniform = batch.mask[:, None, None].float() / batch.mask.sum(1)[:, None, None, None]
 
     def perturbed(call, weights):

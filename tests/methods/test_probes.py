@@ -26,7 +26,7 @@ def batch_of(model: LoadedModel):
 
 
 def probabilities(logits: Tensor, batch) -> Tensor:
-    """Give the probability of each output from logits (batch, target, vocabulary)."""
+    """Return the probability of each output from logits (batch, target, vocabulary)."""
     return logits.softmax(-1).gather(-1, batch.outputs[..., None])[..., 0]
 
 
@@ -41,7 +41,7 @@ def by_attending_to_one(model: LoadedModel, batch, position: int) -> Tensor:
 
 @torch.no_grad()
 def by_the_network(model: LoadedModel, batch, position: int) -> Tensor:
-    """Give N([h_l, s_t]) from the network's parts, with the real decoder states, one step at a time."""
+    """Return N([h_l, s_t]) from the network's parts, with the real decoder states, one step at a time."""
     module: LstmForConditionalGeneration = model.module
     decoder = module.model.decoder
     states: list[Tensor] = []
@@ -155,7 +155,7 @@ def test_what_the_best_attention_achieves_does_not_depend_on_the_batch(name: str
 
 def test_the_best_attention_needs_a_linear_output() -> None:
     model = zoo.model("lstm")
-    with pytest.raises(InputError, match="hidden layer behind its attention"):
+    with pytest.raises(InputError, match="hidden layer after its attention"):
         best_attention(model, batch_of(model), NoSettings())
 
 

@@ -28,7 +28,7 @@ class Corpus:
 
 
 def generated_corpus(count: int) -> Corpus:
-    """Give the first pairs of a small generated language, a word an id."""
+    """Return the first pairs of a small generated language, a word an id."""
     pairs = GeneratedLanguage(LanguageSettings(stems=50, clauses=1)).pairs(count)
     words = sorted({word for pair in pairs for word in (*pair.source_words, *pair.target_words)})
     ids = {word: number for number, word in enumerate(words, 2)}

@@ -49,7 +49,7 @@ def some_batch() -> tuple[Tensor, Tensor]:
 
 
 def literal_weights(model: ClassifierForSequenceClassification, states: Tensor, attended: list[int]) -> Tensor:
-    """Give the weights over one text's attended positions, score by score."""
+    """Return the weights over one text's attended positions, score by score."""
     attention, config = model.attention, model.config
     scores = []
     for position in attended:

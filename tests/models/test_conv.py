@@ -24,7 +24,7 @@ def gated(layer, window: list[Tensor]) -> Tensor:
 
 
 def literal(model: ConvForConditionalGeneration, ids: list[int], decoder_ids: list[int]) -> tuple[Tensor, list[Tensor]]:
-    """Give the logits (target, vocabulary) and of each layer the weights (target, source) of one pair."""
+    """Return the logits (target, vocabulary) and of each layer the weights (target, source) of one pair."""
     encoder, decoder, kernel = model.model.encoder, model.model.decoder, model.config.kernel
     zero = torch.zeros(model.config.width)
     before = (kernel - 1) // 2

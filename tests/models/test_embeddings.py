@@ -36,7 +36,7 @@ def side_ids(batch: Batch, side: str) -> Tensor:
 
 
 def scored(model: LoadedModel, batch: Batch, side: str, multiplier: Tensor) -> Tensor:
-    """Give the outputs' log-probabilities as a function of a multiplier per position of one side."""
+    """Return the outputs' log-probabilities as a function of a multiplier per position of one side."""
     with model.changed_embeddings(**{side: lambda embeddings: embeddings * multiplier[None, :, None]}):
         return model.log_probs(batch).sum()
 

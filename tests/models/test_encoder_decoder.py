@@ -46,12 +46,12 @@ def build(form: str, **changes):
 
 
 def settings_of(model) -> dict:
-    """Give the settings that a model's configuration holds."""
+    """Return the settings that a model's configuration holds."""
     return {field.name: getattr(model.config, field.name) for field in fields(model.config.settings_class)}
 
 
 def some_batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Give sources of three lengths, their mask, and decoder inputs."""
+    """Return sources of three lengths, their mask, and decoder inputs."""
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(2, 40, (3, 7), generator=generator)
     mask = torch.ones_like(ids)

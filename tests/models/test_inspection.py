@@ -42,7 +42,7 @@ def test_kinds_and_numbers(name: str) -> None:
 
 
 def seen_by_projections(model: LoadedModel, batch: Batch) -> dict[AttentionLayer, tuple[Tensor, Tensor, Tensor]]:
-    """Give weights, values and the output projection's output of each layer."""
+    """Return weights, values and the output projection's output of each layer."""
     outputs: dict[nn.Module, list[Tensor]] = {}
 
     def keep(module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:

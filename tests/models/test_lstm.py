@@ -33,7 +33,7 @@ def cell(lstm: nn.LSTM, suffix: str, inputs: Tensor, hidden: Tensor, memory: Ten
 
 
 def encoded(model: LstmForConditionalGeneration, ids: list[int]) -> tuple[list[Tensor], list[tuple[Tensor, Tensor]]]:
-    """Give the encoder's states h_l of one sentence, and of each layer the state that the decoder starts from."""
+    """Return the encoder's states h_l of one sentence, and of each layer the state that the decoder starts from."""
     encoder, config = model.model.encoder, model.config
     states = [encoder.embed_tokens.weight[token] for token in ids]
     starts = []
@@ -54,7 +54,7 @@ def encoded(model: LstmForConditionalGeneration, ids: list[int]) -> tuple[list[T
 
 
 def literal(model: LstmForConditionalGeneration, ids: list[int], decoder_ids: list[int]) -> tuple[Tensor, Tensor]:
-    """Give the logits (target, vocabulary) and weights (head, target, source) of one pair."""
+    """Return the logits (target, vocabulary) and weights (head, target, source) of one pair."""
     decoder, attention, config = model.model.decoder, model.model.decoder.attention, model.config
     sources, memories = encoded(model, ids)
     fed = torch.zeros(config.width)

@@ -28,7 +28,7 @@ def model(width: int = 8, sources: int = 5, outputs: int = 4) -> BagOfWords:
 
 
 def counts() -> np.ndarray:
-    """Give C (eq. 16) of the pairs, by the aligner's count table."""
+    """Return C (eq. 16) of the pairs, by the aligner's count table."""
     sides = ([list(map(str, words)) for words in side] for side in (SOURCES, TARGETS))
     table = count_table(build_bitext(zip(*sides, strict=True)))
     rows = [table.source_numbers[str(i)] for i in range(5)]

@@ -57,7 +57,7 @@ def calibrated(architecture: str = "transformer", **settings: Any) -> Any:
 
 
 def batch() -> dict[str, Tensor]:
-    """Give two pairs of different lengths, padded on both sides."""
+    """Return two pairs of different lengths, padded on both sides."""
     generator = torch.Generator().manual_seed(2)
     ids = torch.randint(5, 40, (2, 6), generator=generator)
     mask = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]])

@@ -38,7 +38,7 @@ RECIPE: dict[str, Any] = {
 
 
 def recipe(**sections: dict[str, Any]) -> dict[str, Any]:
-    """Give the recipe with some keys of some sections changed: `recipe(training={"steps": 3})`."""
+    """Return the recipe with some keys of some sections changed: `recipe(training={"steps": 3})`."""
     changed = copy.deepcopy(RECIPE)
     for name, keys in sections.items():
         changed[name] |= keys

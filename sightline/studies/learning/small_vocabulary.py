@@ -27,7 +27,7 @@ class OneHot(nn.Module):
 
 
 class WordLstm(nn.LSTM):
-    """An embedding and an LSTM of one layer behind it, as one LSTM over one-hot vectors."""
+    """An embedding and an LSTM of one layer after it, as one LSTM over one-hot vectors."""
 
     def __init__(self, embedding: nn.Embedding, lstm: nn.LSTM) -> None:
         form = {"batch_first": True, "bidirectional": lstm.bidirectional, "dtype": embedding.weight.dtype}

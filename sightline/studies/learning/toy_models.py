@@ -39,7 +39,7 @@ class CopySettings:
     batch: int
     steps: int
     every: int
-    """Measure the accuracy after so many steps."""
+    """Measure the accuracy after a number of steps."""
     learning_rate: float = 1e-3
     test_examples: int = 256
 
@@ -138,7 +138,7 @@ def _logits(model: LstmForConditionalGeneration, inputs: dict[str, Tensor]) -> F
 
 
 def _as_inputs(source: Int[np.ndarray, "batch source"], target: Int[np.ndarray, "batch target"]) -> dict[str, Tensor]:
-    """Make room for padding and end among the words' numbers, and put the end behind both sides."""
+    """Make room for padding and end among the words' numbers, and put the end after both sides."""
     ids, labels = (
         torch.from_numpy(np.pad(side + SPECIALS, ((0, 0), (0, 1)), constant_values=END)) for side in (source, target)
     )

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 DROPPED_BITS = 11
-"""Of a float32's 23 bits behind the first: values that agree to 1 part in 4,096 count as equal."""
+"""Of a float32's 23 bits after the first: values that agree to 1 part in 4,096 count as equal."""
 BINS = 2**31 >> DROPPED_BITS
 Values = Float32[np.ndarray, " pair"]
 
