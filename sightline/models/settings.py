@@ -18,6 +18,7 @@ ATTENTION = ("learned", "uniform")
 MERGES = ("sum", "mean")
 COMBINATIONS = ("relu", "tanh", "linear")
 ENCODERS = ("lstm", "transformer")
+NORMS = ("post", "pre")
 ALIGNMENTS = ("additive", "dot", "mlp", "uniform", "last")
 TRAINED = ("all", "attention")
 
@@ -36,6 +37,8 @@ class TransformerSettings:
     """Number of attention heads in each layer; it divides the width."""
     feed_forward: int = 1024
     """Width inside the feed-forward blocks."""
+    norm: Literal["post", "pre"] = "post"
+    """Normalise after each block (Vaswani et al. 2017), or before it, which bears higher learning rates."""
     dropout: float = 0.1
     """Fraction of activations dropped while training."""
     attention_dropout: float = 0.0
@@ -49,6 +52,7 @@ class TransformerSettings:
         check_counts(self, ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward", "max_positions"))
         for name in ("dropout", "attention_dropout"):
             check_share(self, name)
+        check_choice(self, "norm", NORMS)
         if self.width % self.heads:
             raise InputError(f"width is {self.width}, which {self.heads} heads do not divide: change one of them.")
 

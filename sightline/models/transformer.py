@@ -1,21 +1,31 @@
-"""The Transformer translation model: transformers' Marian, built from settings.
+"""The Transformer translation model, built from settings: transformers' Marian, or Pegasus for pre-norm layers.
 
-Post-norm layers and sinusoidal positions as in Vaswani et al. (2017); one embedding serves source, target and output.
+Sinusoidal positions as in Vaswani et al. (2017); one embedding serves source, target and output. The two differ only in
+where they normalise: Marian after each block (Vaswani et al.), Pegasus before it and once at the end.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from transformers import MarianConfig, MarianMTModel
+from transformers import MarianConfig, MarianMTModel, PegasusConfig, PegasusForConditionalGeneration
 
 from sightline.models.encoder_decoder import set_generation
 from sightline.models.settings import TransformerSettings
 
 
-def build_transformer(settings: TransformerSettings, tokenizer: Any) -> MarianMTModel:
+CLASSES: dict[str, tuple[type, type]] = {
+    "post": (MarianConfig, MarianMTModel),
+    "pre": (PegasusConfig, PegasusForConditionalGeneration),
+}
+
+
+def build_transformer(
+    settings: TransformerSettings, tokenizer: Any
+) -> MarianMTModel | PegasusForConditionalGeneration:
     """Build a Transformer with random weights for a tokenizer's vocabulary."""
-    config = MarianConfig(
+    make_config, make_model = CLASSES[settings.norm]
+    config = make_config(
         vocab_size=len(tokenizer),
         d_model=settings.width,
         encoder_layers=settings.encoder_layers,
@@ -37,6 +47,6 @@ def build_transformer(settings: TransformerSettings, tokenizer: Any) -> MarianMT
         decoder_start_token_id=tokenizer.pad_token_id,
         forced_eos_token_id=None,
     )
-    model = MarianMTModel(config)
+    model = make_model(config)
     set_generation(model, settings.max_positions)
     return model

@@ -79,6 +79,9 @@ def read_corpora(data: DataSettings, folder: Path, seed: int) -> Corpora:
     train = _without_seen(train, [*held_out["dev"], *held_out["test"]], data.bidirectional, skipped)
     if not train:
         raise InputError("Nothing is left to train on: every pair has a held-out sentence. Hold out fewer.")
+    kept = set(train)
+    for corpus, part in zip(data.training_corpora, parts, strict=True):
+        train += [pair for pair in part if pair in kept] * (corpus.times - 1)
     texts = augment(train, data.joined, data.spaced, data.renamed, data.max_words, seed)
     return Corpora(texts, held_out["dev"], held_out["test"], len(train), dict(skipped), tests)
 

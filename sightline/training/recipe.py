@@ -60,6 +60,8 @@ class CorpusSettings:
     pair that has one of them is left out of training."""
     sentences: Positive | None = None
     """Read only this many pairs, from the beginning."""
+    times: Positive = 1
+    """How often an epoch has each pair of a training corpus, so that a small one is not drowned by a large one."""
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from accelerate import Accelerator
 from torch import nn
 from transformers import AutoTokenizer
 
+from sightline.attend.precision import attend_in_float32
 from sightline.data.corpora import TextPair
 from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
@@ -148,6 +149,8 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
     labels = label_names(corpora.train) if recipe.classifies else None
     build = ARCHITECTURES[recipe.architecture].build
     model = build(recipe.model, tokenizer) if labels is None else build(recipe.model, tokenizer, labels)
+    if accelerator.device.type == "cpu" and accelerator.mixed_precision == "bf16":
+        attend_in_float32(model)
     objective = _build_objective(recipe, model.to(accelerator.device), train, tokenizer)
     if steps:
         load_weights(model, checkpoints.weights(steps[-1:]))

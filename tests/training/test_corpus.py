@@ -107,6 +107,18 @@ MISTAKES = [
 ]
 
 
+def test_a_corpus_may_come_several_times_but_not_what_is_held_out(folder: Path) -> None:
+    (folder / "more.tsv").write_text("Maybe.\tTal vez.\nYes.\tSí.\n", encoding="utf-8")
+    read = _read(folder, train=[FILES, {"pairs": "more.tsv", "columns": [0, 1], "times": 3}], dev=DEV)
+    counts = Counter(read.train)
+    assert counts["Maybe.", "Tal vez."] == 3
+    assert counts["Yes.", "Sí."] == 3
+    assert counts["No.", "No."] == 1
+    assert ("A dog sees it!", "Un perro lo ve.") not in counts
+    again = _read(folder, train=FILES | {"times": 2}, dev=DEV)
+    assert Counter(again.train) == Counter(2 * _read(folder, train=FILES, dev=DEV).train)
+
+
 @pytest.mark.parametrize(("data", "sentence"), MISTAKES)
 def test_mistakes_are_named(data: dict[str, Any], sentence: str, folder: Path) -> None:
     with pytest.raises(InputError, match=sentence):
