@@ -563,38 +563,59 @@ class Figure {
   }
 
   hover(focus) {
-    if (JSON.stringify(focus) === JSON.stringify(this.hovered)) return;
+    if (this.drag || this.dragged || JSON.stringify(focus) === JSON.stringify(this.hovered)) return;
     this.hovered = focus;
     if (!this.pins.length && this.view) this.paint();
   }
 
   startLink(event) {
     const token = event.target.closest?.(".token");
-    if (!token || event.button > 0) return;
-    this.drag = { token, x: event.clientX, y: event.clientY, moved: false };
-    token.releasePointerCapture?.(event.pointerId); // so that the token under the finger is found at the end
+    if (!token || event.button > 0 || !event.isPrimary) return;
+    this.drag = { token, pointer: event.pointerId, aimed: null, line: null };
   }
 
   dragLink(event) {
-    if (!this.drag) return;
-    this.drag.moved ||= Math.hypot(event.clientX - this.drag.x, event.clientY - this.drag.y) > 6;
-    if (!this.drag.moved) return;
+    const { drag } = this;
+    if (drag?.pointer !== event.pointerId) return;
+    const under = this.tokenUnder(event);
+    if (!drag.line) {
+      if (under === drag.token) return; // a finger that trembles still taps
+      drag.token.setPointerCapture(drag.pointer); // the drag may leave this figure, and must end all the same
+      drag.line = this.curves.appendChild(draw("path", { class: "dragging" }));
+    }
     const frame = this.links.getBoundingClientRect();
-    const start = this.drag.token.getBoundingClientRect();
+    const start = drag.token.getBoundingClientRect();
     const from = [start.left + start.width / 2 - frame.left, start.top + start.height / 2 - frame.top];
-    this.drag.line ??= this.curves.appendChild(draw("path", { class: "dragging" }));
-    this.drag.line.setAttribute("d", `M${from.join(" ")}L${event.clientX - frame.left} ${event.clientY - frame.top}`);
+    drag.line.setAttribute("d", `M${from.join(" ")}L${event.clientX - frame.left} ${event.clientY - frame.top}`);
+    this.aim(under);
   }
 
   endLink(event) {
     const { drag } = this;
+    if (drag?.pointer !== event.pointerId) return;
+    this.aim(null);
     this.drag = null;
-    drag?.line?.remove();
-    if (!drag?.moved) return;
+    if (!drag.line) return;
+    drag.line.remove();
     this.dragged = true; // the click that follows is part of it
     setTimeout(() => { this.dragged = false; });
-    const end = document.elementFromPoint(event.clientX, event.clientY)?.closest?.(".token");
-    if (event.type === "pointerup" && end && this.root.contains(end)) this.link(this.tokenAt({ target: drag.token }), this.tokenAt({ target: end }));
+    const end = this.tokenUnder(event);
+    if (event.type === "pointerup" && end) this.link(this.tokenAt({ target: drag.token }), this.tokenAt({ target: end }));
+  }
+
+  /** Mark the token that a drag would link: a finger hides much of it. */
+  aim(token) {
+    const { drag } = this;
+    const fits = token && ("row" in token.dataset) !== ("row" in drag.token.dataset) ? token : null;
+    if (fits === drag.aimed) return;
+    drag.aimed?.classList.remove("aimed");
+    fits?.classList.add("aimed");
+    drag.aimed = fits;
+  }
+
+  tokenUnder({ clientX, clientY }) {
+    const token = document.elementFromPoint(clientX, clientY)?.closest(".token");
+    return token && this.root.contains(token) ? token : null;
   }
 
   /** Tell of two tokens of different sides that the reader links, or unlinks. */

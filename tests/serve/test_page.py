@@ -249,6 +249,7 @@ def test_a_link_is_corrected_by_dragging_and_the_error_rate_follows(visit, tmp_p
     page.mouse.move(start["x"] + 5, start["y"] + 5)
     page.mouse.down()
     page.mouse.move(end["x"] + 3, end["y"] + 3, steps=5)
+    assert first.locator(".curves .dragging").is_visible()
     page.mouse.up()
     wait_until(page, f"document.querySelector('.pair').querySelectorAll('.curves path').length === {before + 1}")
     page.wait_for_selector(".rate:has-text('Alignment error rate of the model on 1 line')", timeout=SLOW)
@@ -261,6 +262,84 @@ def test_a_link_is_corrected_by_dragging_and_the_error_rate_follows(visit, tmp_p
     with page.expect_download() as saving:
         page.get_by_role("button", name="Save as JSON lines").click()
     assert [set(one) for one in read_alignments(saving.value.path(), "jsonl")] == [set(one) for one in links]
+
+
+class Finger:
+    """A finger on the page's screen."""
+
+    def __init__(self, page):
+        self.session = page.context.new_cdp_session(page)
+
+    def _send(self, kind, points):
+        self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def put(self, x, y):
+        self.x, self.y = x, y
+        self._send("touchStart", [{"x": x, "y": y}])
+
+    def move(self, x, y, steps=8):
+        for step in range(1, steps + 1):
+            at = {"x": self.x + (x - self.x) * step / steps, "y": self.y + (y - self.y) * step / steps}
+            self._send("touchMove", [at])
+        self.x, self.y = x, y
+
+    def lift(self):
+        self._send("touchEnd", [])
+
+
+def middle(locator):
+    box = locator.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_finger_drags_a_link_and_scrolls_beside_the_words(visit):
+    page = visit("align", **PHONE)
+    page.wait_for_selector(".pair .token", timeout=SLOW)
+    finger, first = Finger(page), page.locator(".pair").first
+    line, before = align_state(page)[0]
+    source, target = first.locator(".token[data-column='2']"), first.locator(".token[data-row='0']")
+    source.evaluate("one => one.scrollIntoView({ block: 'center' })")
+    scrolled = page.evaluate("scrollY")
+
+    finger.put(*middle(source))
+    finger.move(*middle(target))
+    assert first.locator(".curves .dragging").is_visible()
+    assert first.locator(".token.aimed").all_inner_texts() == [target.inner_text()]
+    finger.lift()
+    wait_until(page, f"document.querySelector('.pair').querySelectorAll('.curves path').length === {before + 1}")
+    assert first.locator(".dragging, .aimed").count() == 0
+    assert page.evaluate("scrollY") == scrolled  # it was a drag alone
+    page.wait_for_selector(".rate:has-text('Alignment error rate of the model on 1 line')", timeout=SLOW)
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Save as Pharaoh").click()
+    assert (2, 0) in list(read_alignments(saving.value.path()))[line]
+
+    source.evaluate("one => one.scrollIntoView({ block: 'center' })")
+    scrolled = page.evaluate("scrollY")
+    x, y = middle(first.locator(".links"))
+    finger.put(x, y)
+    finger.move(x, y - 150)
+    finger.lift()
+    wait_until(page, f"scrollY > {scrolled} + 50")
+    assert align_state(page)[0] == [line, before + 1]
+    assert not page.complaints
+
+
+def test_a_drag_that_ends_elsewhere_links_nothing(visit):
+    page = visit("align", **PHONE)
+    page.wait_for_selector(".pair .token", timeout=SLOW)
+    finger, first = Finger(page), page.locator(".pair").first
+    source = first.locator(".token[data-column='2']")
+    source.evaluate("one => one.scrollIntoView({ block: 'center' })")
+    x, y = middle(source)
+    finger.put(x, y)
+    finger.move(x, 20)
+    finger.lift()
+    wait_until(page, "document.querySelectorAll('.dragging').length === 0")
+    page.wait_for_timeout(1000)  # a tap at once would be taken for the end of the flick
+    source.tap()
+    wait_until(page, "document.querySelector('.pair .token.chosen') !== null")
+    assert page.locator(".pair.checked").count() == 0
 
 
 def test_a_link_is_corrected_by_the_keyboard(visit):

@@ -128,7 +128,9 @@ export function alignView(place, context) {
       make("button", { type: "button", "data-save": "Pharaoh", onclick: () => download("links.align", `${asPharaoh()}\n`, "text/plain") }, "Save as Pharaoh"),
       make("button", { type: "button", "data-save": "JSON", onclick: () => download("links.jsonl", `${asLines()}\n`, "application/json") }, "Save as JSON lines"),
       copyMenu([["Copy as Python", () => alignAsPython(described())], ["Copy as command", () => alignAsCommand(described())]])),
-    make("p", { class: "hint" }, "Drag a word to its counterpart to link or unlink them; or click one and Shift-click the other."),
+    make("p", { class: "hint" }, matchMedia("(hover: none)").matches
+      ? "Drag a word to its counterpart to link or unlink them; a finger beside the words scrolls the page."
+      : "Drag a word to its counterpart to link or unlink them; or click one and Shift-click the other."),
     progress.element, scoring.element, rate, list);
   align();
 }
