@@ -76,6 +76,9 @@ def test_repeatable_by_seed_and_signed(corpus):
     assert first.aer.value == other.aer.value
     assert first.aer.signature.startswith("sentences:120|sure:")
     assert first.aer.signature.endswith(f"|rule:union|bootstrap:1000|seed:1|sightline:{__version__}")
+    lines = str(first).splitlines()
+    assert [line.partition("|")[0] for line in lines] == ["AER", "precision", "recall", "F1"]
+    assert lines[0] == str(first.aer)
 
 
 def test_what_cannot_be_scored():

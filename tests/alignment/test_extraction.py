@@ -75,6 +75,8 @@ def test_softmax_in_both_directions():
     best = [max(np.sqrt(by_row[cell] * by_column[cell]) for cell in cells) for cells in cells_of_links]
     assert list(found.confidences.values()) == pytest.approx(best, abs=1e-6)
     assert extract_alignment(attribution(similarities), "softmax").links >= found.links
+    higher = extract_alignment(attribution(similarities + 800), "softmax", threshold=0.1)  # exp(800) is no number
+    assert dict(higher.confidences) == pytest.approx(dict(found.confidences), abs=1e-6)
 
 
 @pytest.mark.parametrize("extraction", EXTRACTIONS)

@@ -59,6 +59,7 @@ def test_equals_the_definition(seed):
     assert words_of(ahead) == pytest.approx(expected, abs=1e-5)
     assert words_of(back) == pytest.approx(expected.T, abs=1e-5)
     assert back.target.words == ahead.source.words
+    assert (ahead.scores[:, SOURCE.special] >= 0).all()  # 0 where there is no score to share out, and not NaN
 
 
 @given(st.integers(0, 10_000))

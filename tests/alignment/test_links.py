@@ -24,6 +24,12 @@ def test_links_come_sorted_and_possible_ones_include_them(links, extra):
     assert dict(alignment.confidences) == links
 
 
+def test_it_is_shown_as_it_is_written_with_confidences_that_are_not_certain():
+    alignment = Alignment({(2, 1): 0.375, (0, 0): 1.0}, possible=[(3, 0), (1, 1)])
+    assert repr(alignment) == "Alignment(0-0 2-1:0.38 1p1 3p0)"
+    assert repr(Alignment()) == "Alignment()"
+
+
 @given(LINKS, EXTRA)
 def test_flipping_twice_changes_nothing(links, extra):
     alignment = Alignment(links, extra, 10, 11)

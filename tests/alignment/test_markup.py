@@ -16,6 +16,7 @@ from sightline.alignment.links import Alignment
 from sightline.alignment.markup import parse_against, parse_markup, strip_markup
 from sightline.alignment.restoring import link_placeholders, restore_markup
 from sightline.alignment.scanning import find_markup
+from sightline.alignment.word_parts import boundary_after
 
 
 def restored(text: str, words: str, links: str) -> str:
@@ -93,6 +94,7 @@ CASES |= {
     "a whole question": ("Well, <b>who is it?</b>", "Y ¿quién es?", "0-0 1-1 3-2", "Y <b>¿quién es?</b>"),
     "a whole question but its sign": ("Well, <b>who is it</b>?", "Y ¿quién es?", "0-0 1-1 3-2", "Y ¿<b>quién es</b>?"),
     "quotation marks": ('"<b>No</b>," he said', "«No», dijo", "0-0 2-1", "«<b>No</b>», dijo"),
+    "quotation marks inside and outside": ("\" <b>'No</b> he said", "«No dijo", "1-0 3-1", "«<b>No</b> dijo"),
     "quotation marks inside": ('<b>"No,"</b> he said', "«No», dijo", "0-0 2-1", "<b>«No»,</b> dijo"),
     "a bracket inside, a period outside": ("a <b>(b c)</b>.", "x (y z).", "0-0 1-1 2-2", "x <b>(y z)</b>."),
     "a sign inside, another outside": ("a <b>b!</b>.", "x y!.", "0-0 1-1", "x <b>y!</b>."),
@@ -105,6 +107,12 @@ CASES |= {
     "a word that stands for two": ("Give <b>me</b> the salt", "Dame la sal", "0-0 2-1 3-2", "<b>Dame</b> la sal"),
     "another's word": ("<i>a</i> <b>b</b> c", "xyz y", "0-0 2-1", "<i>xyz</i> <b>y</b>"),
     "only others' words": ("<i>a</i> <b>b</b>", "x", "0-0", "<i>x</i><b></b>"),
+    "as many words as elements": (
+        "a a a <b>b</b> <i>c</i> <u>d</u> e e e",
+        "x y z",
+        "",
+        "<i>x</i> <b>y</b> <u>z</u>",  # b is a third of the way, so is i, which gets what is left there
+    ),
     # Marks stay at the ends of sentences and clauses.
     "a break after a sentence": ("a b.<br/>C.", "y x. Z.", "0-1 1-0 2-2", "y x.<br/> Z."),
     "as many sentences": ("A b. <br/>C. D.", "X y. Z. W.", "0-2 1-0 2-1 3-3", "X y. <br/>Z. W."),
@@ -130,6 +138,7 @@ CASES |= {
     "a word for one inside and one outside": ("to <b>the city</b>", "al mercado", "0-0 1-0 2-1", "al <b>mercado</b>"),
     "an unlinked word at the right": ("a <b>b c</b> d", "w x y z", "0-0 1-1 3-3", "w <b>x y</b> z"),
     "an unlinked word at the left": ("a <b>b c</b> d", "w x y z", "0-0 2-2 3-3", "w <b>x y</b> z"),
+    "an unlinked word between elements": ("a <b>b c</b> <i>d</i>", "w x y z", "0-0 1-1 3-3", "w <b>x y</b> <i>z</i>"),
     "two unlinked words at the right": ("a <b>b c d</b> e", "v w x y z", "0-0 1-1 4-4", "v <b>w x y</b> z"),
     "an unlinked word that comes first": ("<b>a b</b> c", "x y z", "1-1 2-2", "<b>x y</b> z"),
     "unlinked up to the end": (
@@ -146,6 +155,7 @@ CASES |= {
     "a part in the gap": ("<b>a b</b> H<i>2</i>O", "x H2O y", "0-0 1-2 2-1", "<b>x</b> H<i>2</i>O y"),
     "two parts of a word that has none": ("<b>un</b><i>do</i>", "x y", "0-0 0-1", "<b>x y</b><i></i>"),
     "the start of a word": ("a <b>e</b>-mail", "x e-correo", "0-0 1-1", "x <b>e</b>-correo"),
+    "a whole word that begins another": ("a <b>general</b>", "x generales", "0-0 1-1", "x <b>generales</b>"),
     "a mark in a word": ("a e<wbr/>mail", "email x", "0-1 1-0", "e<wbr/>mail x"),
     "a sign": ("a cat<b>!</b>", "x gato!", "0-0 1-1", "x gato<b>!</b>"),
     "another word": ("a cat<b>fish</b>", "x siluro", "0-0 1-1", "x <b>siluro</b>"),
@@ -194,6 +204,12 @@ def test_placeholders_are_linked_to_each_other_only() -> None:
 def test_words_end_at_lines_and_cells() -> None:
     assert strip_markup("One.<br/>Two <td>a</td><td>b</td>.") == ("One.", "Two", "a", "b.")
     assert strip_markup("un<b>believ</b>able (<br/>a)") == ("unbelievable", "(a)")
+    assert strip_markup("(<br/>a)") == ("(a)",)
+
+
+def test_signs_end_sentences_and_clauses_with_a_word_or_alone() -> None:
+    ends = {".": "end", "b.": "end", 'b!"': "end", ",": "pause", "b;": "pause", "-": "", "b": "", "3.5": ""}
+    assert {word: boundary_after(word) for word in ends} == ends
 
 
 NAMES = st.sampled_from(["b", "i", "g1", "td"])

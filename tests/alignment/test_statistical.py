@@ -261,6 +261,9 @@ def test_many_cells_at_once_are_too_many(monkeypatch):
     assert 4 < len(list(aligner.align_in_columns(PAIRS))) < len(PAIRS)
     assert 4 < len(list(aligner.align_bitext(build_bitext(PAIRS)))) < len(PAIRS)
     assert list(aligner.align(PAIRS)) == expected
+    # Of 6 x 5 = 30 cells each, the fourth fills up 100.
+    alike = build_bitext([(["the"] * 5, ["la"] * 6)] * 11)
+    assert [len(part) for part in aligner.align_bitext(alike)] == [4, 4, 3]
 
 
 def test_alignments_come_as_pairs_do():
