@@ -365,6 +365,15 @@ def test_frozen_attention_has_no_gate() -> None:
         layer.fuse(0, ones, ones, call)
 
 
+def test_at_the_start_nothing_is_added_to_queries_and_keys() -> None:
+    """Weights are drawn as Glorot and Bengio's; biases would favour some positions before anything is learnt."""
+    for layer in sightline.calibrate(zoo.model("marian")).calibration.layers:
+        for projection in (layer.query, layer.key):
+            assert not projection.bias.any()
+            most = math.sqrt(6 / sum(projection.weight.shape))
+            assert 0.8 * most < projection.weight.abs().max() <= most
+
+
 def test_defaults_are_the_paper_s() -> None:
     chosen = CalibrationSettings()
     assert (chosen.fusion, chosen.ratio, chosen.renormalize, chosen.gate) == ("gate", 0.1, "none", "head")

@@ -324,6 +324,19 @@ def test_scores_without_a_scale_of_their_own_are_divided_by_the_root_of_the_widt
     torch.testing.assert_close(twice, found)  # half of 2, which is one by the root of 4
 
 
+def test_a_float_mask_hides_where_it_is_lowest_and_is_a_bias_elsewhere() -> None:
+    layer = torch.nn.Identity()
+    query, key, value = (torch.randn(1, 1, 3, 4, dtype=torch.float64) for _ in range(3))
+    mask = torch.tensor([0.0, 0.5, torch.finfo(torch.float64).min], dtype=torch.float64).expand(1, 1, 3, 3)
+    _, weights = _hugging_face_attention(layer, query, key, value, mask, scaling=1.0)
+    shown = query @ key[:, :, :2].transpose(2, 3) + torch.tensor([0.0, 0.5], dtype=torch.float64)
+    torch.testing.assert_close(weights, torch.nn.functional.pad(shown.softmax(-1), (0, 1)))
+    evenly = Change(projection=lambda scores, real: real.to(scores).expand_as(scores) / real.sum(-1, keepdim=True))
+    with watch(layer, change=evenly):
+        _, weights = _hugging_face_attention(layer, query, key, value, mask, scaling=1.0)
+    torch.testing.assert_close(weights, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64).expand(1, 1, 3, 3))
+
+
 def test_only_copies_of_tensors_are_shared() -> None:
     numbers = torch.ones(2)
     with _SharedTensors():
