@@ -143,3 +143,11 @@ def test_every_method_and_every_norm_that_settings_name_is_there() -> None:
         assert callable(getattr(import_module(f"sightline.methods.{file}"), function))
     assert tuple(NORMS) == NORM_NAMES
     assert tuple(PROJECTIONS) == tuple(PARAMETERS)
+
+
+@pytest.mark.parametrize("method", ["gradient", "word_saliency", "integrated_gradients", "erasure", "occlusion"])
+def test_what_only_represents_text_has_no_output_to_explain(method: str) -> None:
+    classifier = zoo.model("bert-classifier")
+    model = sightline.load(classifier.module.bert, classifier.tokenizer)
+    with pytest.raises(InputError, match="BertModel has no output to explain: use attention or norms"):
+        sightline.explain(model, zoo.SOURCES[0], method=method)

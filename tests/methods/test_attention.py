@@ -34,6 +34,17 @@ def test_a_causal_classifier_reads_the_last_token() -> None:
     assert torch.equal(rows, (lengths - 1.0)[:, None, None, None].expand_as(rows))
 
 
+def test_a_classifier_that_averages_its_states_reads_the_mean_of_its_rows() -> None:
+    model = zoo.fresh("bert-classifier")
+    model.module.config.classifier_pooling = "mean"  # as ModernBERT's may be
+    batch = model.batch([model.encode(source, None) for source in zoo.SOURCES])
+    query = torch.arange(batch.ids.shape[1], dtype=torch.float32)
+    scores = query[:, None].expand(len(batch), 2, -1, batch.ids.shape[1])
+    rows = read_layers(model, LayerSettings(head="all")).rows_of(model, batch, scores)
+    means = (batch.mask.sum(1) - 1) / 2  # of 0, 1, ..., n - 1
+    assert torch.equal(rows, means[:, None, None, None].expand(len(batch), 2, 1, batch.ids.shape[1]))
+
+
 def test_the_real_columns_of_a_decoder_are_its_own_steps() -> None:
     model = zoo.model("marian")
     pairs = zip(zoo.SOURCES, zoo.TARGETS, strict=True)

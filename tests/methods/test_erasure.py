@@ -41,6 +41,15 @@ def test_deletion_of_a_source_token(name: str) -> None:
         close(signed.scores[:, column], log_whole - numbers(model, without, "log_probability"))
 
 
+def test_a_source_of_one_word_can_be_without_it() -> None:
+    model = zoo.precise("marian")
+    example = model.encode("the", "el gato")
+    assert len(example.ids) == 2  # the word and the end
+    why = sightline.explain(model, "the", "el gato", method="erasure")
+    without = dataclasses.replace(example, ids=example.ids[1:])
+    close(why.scores[:, 0], (numbers(model, example, "probability") - numbers(model, without, "probability")).abs())
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_deletion_in_a_prompt_and_its_continuation(name: str) -> None:
     """The text without the token is a prompt and a continuation of their own; outputs before it cannot change."""

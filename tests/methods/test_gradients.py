@@ -45,6 +45,16 @@ def test_an_output_far_longer_than_its_source(name: str) -> None:
     close(why.scores, slopes.abs().mean(-1)[:, : columns(model, example)])
 
 
+def test_many_gaps_are_filled_from_both_sides() -> None:
+    model = zoo.precise("bert-filler")
+    text = f"{' '.join([model.tokenizer.mask_token] * 9)} sleeps"
+    example = model.encode(text, None)
+    example = model.with_output(example, model.answer([example])[0])
+    assert len(example.outputs) == 9
+    slopes, _ = embedding_gradients(model, example)
+    close(sightline.explain(model, text, method="gradient").scores, slopes.abs().mean(-1))
+
+
 @pytest.mark.parametrize("name", ["marian", "llama", "bert-classifier", "t5"])
 def test_inseq_names_are_norms_of_the_probability(name: str) -> None:
     model, example = example_of(name)

@@ -53,6 +53,12 @@ def test_a_dearer_mask_is_smaller() -> None:
     assert sizes[0] > sizes[1] > sizes[2]
 
 
+def test_a_mask_that_is_too_dear_takes_nothing_away() -> None:
+    """Not even numbers that are none: the slope of a root is infinite at zero."""
+    for why in fitted(zoo.model("marian"), alpha=1e6, rate=10.0, steps=8):
+        assert (why.scores == 0).all()
+
+
 def test_the_model_is_left_as_it_was() -> None:
     model = zoo.fresh("marian")
     before = {name: (p.clone(), p.requires_grad) for name, p in model.module.named_parameters()}
