@@ -151,7 +151,7 @@ class _Score:
         tests = _candidates(mutant, self.root)
 
         def session() -> None:
-            _run_pytest(tests, lambda items: self.run(mutant, items, None), uncompiled)
+            _run_pytest(tests, lambda items: self.run(mutant, items, None), uncompiled, all_of_them=True)
 
         path.write_text(ast.unparse(mutant.tree(self.root)))
         os.utime(path, (stamp + 10, stamp + 10))  # or Python takes what it had compiled before
@@ -259,8 +259,10 @@ def _in_fork(work: Callable[[], Any]) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _run_pytest(tests: Sequence[str], loop: Callable[[list[Any]], None], uncompiled: bool) -> None:
-    """Let pytest collect tests, and a function run them."""
+def _run_pytest(
+    tests: Sequence[str], loop: Callable[[list[Any]], None], uncompiled: bool, all_of_them: bool = False
+) -> None:
+    """Let pytest collect tests, and a function run them: if it needs all, only where every file can be imported."""
     import pytest
 
     class Plugin:
@@ -272,7 +274,8 @@ def _run_pytest(tests: Sequence[str], loop: Callable[[list[Any]], None], uncompi
         @staticmethod
         def pytest_runtestloop(session: Any) -> bool:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            loop(session.items)
+            if not (all_of_them and session.testsfailed):
+                loop(session.items)
             return True
 
     pytest.main([*tests, "-p", "no:cacheprovider", "-p", "no:timeout", "--continue-on-collection-errors"], [Plugin()])
