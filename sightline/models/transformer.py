@@ -13,16 +13,13 @@ from transformers import MarianConfig, MarianMTModel, PegasusConfig, PegasusForC
 from sightline.models.encoder_decoder import set_generation
 from sightline.models.settings import TransformerSettings
 
-
 CLASSES: dict[str, tuple[type, type]] = {
     "post": (MarianConfig, MarianMTModel),
     "pre": (PegasusConfig, PegasusForConditionalGeneration),
 }
 
 
-def build_transformer(
-    settings: TransformerSettings, tokenizer: Any
-) -> MarianMTModel | PegasusForConditionalGeneration:
+def build_transformer(settings: TransformerSettings, tokenizer: Any) -> MarianMTModel | PegasusForConditionalGeneration:
     """Build a Transformer with random weights for a tokenizer's vocabulary."""
     make_config, make_model = CLASSES[settings.norm]
     config = make_config(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,6 +23,7 @@ from sightline.alignment.extraction import extract_alignment
 from sightline.alignment.joining import join_one_way, join_scores
 from sightline.alignment.links import Alignment
 from sightline.alignment.saved import load_aligner
+from sightline.alignment.sentences import Part
 from sightline.alignment.statistical import ALIGNERS, TwoWayAligner, train_aligner
 from sightline.alignment.symmetrization import symmetrize_all
 from sightline.attribution import Attribution
@@ -30,12 +32,13 @@ from sightline.methods.adapter import ADAPTER
 from sightline.methods.similarity import SIMILARITY
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
-from sightline.text.words import Source, Text
+from sightline.text.words import Text
 from sightline.values import check_share
 from sightline.verbs import explaining
 from sightline.verbs.align_options import AUTO, AlignOptions
 from sightline.verbs.choosing import find_choice, take_sample
 from sightline.verbs.explaining import Pair, in_the_form_of, pair_up, recognise_directions
+from sightline.verbs.long_texts import cut_texts, join_parts, list_words
 from sightline.verbs.readout import Choice, Facing, Readings, count_words, face, has_words, read_pairs, words_of
 from sightline.verbs.saved_choice import remember
 
@@ -77,7 +80,8 @@ def align(
     """Link each target word to the source words that it came from, each link with its confidence.
 
     One pair of texts gives an Alignment, lists give a list, iterators an iterator that holds only a window of pairs at
-    a time. A text is a string, or in a list also a list of words; a pair with an empty side has no links.
+    a time. A text is a string, or in a list also a list of words; a pair with an empty side has no links. Texts of more
+    than 30 words are aligned sentence by sentence, as far as both sides have sentences that match.
 
     reverse: a model of the other direction; the two are joined. A model that translates both ways is its own reverse;
         with False only its one direction counts. Unless a language was named when it was loaded, the texts of each
@@ -201,8 +205,17 @@ class ModelAligner:
 
     def align(self, pairs: Iterator[Pair]) -> Iterator[Alignment]:
         """Align pairs, in order, a window of them at a time."""
-        pairs = recognise_directions(self.model, pairs)
-        statistical, pairs = self._statistical(pairs)
+        statistical, pairs = self._statistical(recognise_directions(self.model, pairs))
+        texts: deque[tuple[Pair, list[Part]]] = deque()
+        aligned = self._align_parts(cut_texts(pairs, texts), statistical)
+        for first in aligned:
+            pair, parts = texts.popleft()
+            if len(parts) == 1:
+                yield first
+            else:
+                yield join_parts(pair, parts, [first, *islice(aligned, len(parts) - 1)])
+
+    def _align_parts(self, pairs: Iterator[Pair], statistical: TwoWayAligner | None) -> Iterator[Alignment]:
         choice = self.choice
         for window in self._windows(pairs):
             if choice is None:
@@ -211,7 +224,8 @@ class ModelAligner:
 
     def choose(self, pairs: Iterator[Pair]) -> Choice:
         """Return how pairs are read, by the first of them."""
-        return self._choose(next(self._windows(recognise_directions(self.model, pairs)), []))
+        parts = cut_texts(recognise_directions(self.model, pairs), deque())
+        return self._choose(next(self._windows(parts), []))
 
     def _choose(self, window: Sequence[Facing]) -> Choice:
         choice = find_choice(self.model, self.reverse, self.options, window, choose_again=self.choose_again)
@@ -270,7 +284,7 @@ class ModelAligner:
             if statistical is None:
                 links = set_confidences(links, choice.confidence)
             links = links.threshold(self.min_confidence) if self.min_confidence else links
-            yield links.with_words(_words(one.pair.source), _words(one.pair.target))
+            yield links.with_words(list_words(one.pair.source), list_words(one.pair.target))
 
     def _link(self, readings: Iterator[Readings], posteriors: Iterable[Posteriors | None]) -> Iterator[Alignment]:
         both = [self._join(*one) for one in zip(readings, posteriors, strict=True)]
@@ -291,10 +305,6 @@ class ModelAligner:
 
     def _extract(self, attribution: Attribution) -> Alignment:
         return extract_alignment(attribution, self.options.chosen_extraction, self.options.threshold)
-
-
-def _words(text: Source | None) -> Sequence[str]:
-    return text.split() if isinstance(text, str) else [str(word) for word in text or ()]
 
 
 def _no_links(pair: Pair) -> Alignment:

@@ -50,7 +50,9 @@ def _prepare(name: str, output: Path, steps: int = 150) -> Run:
 
 
 def test_every_architecture_is_tested() -> None:
-    assert {name.partition(",")[0] for name in SMALL} == {name for name, architecture in ARCHITECTURES.items() if not architecture.classifies}
+    assert {name.partition(",")[0] for name in SMALL} == {
+        name for name, architecture in ARCHITECTURES.items() if not architecture.classifies
+    }
 
 
 class Learned(Exception):  # noqa: N818
