@@ -14,7 +14,7 @@ any number of cores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import no_type_check
@@ -28,7 +28,7 @@ from sightline.alignment.expectation import estimate
 from sightline.alignment.forward_backward import JUMPS, REACH, forward_backward
 from sightline.alignment.hmm import HmmAligner
 from sightline.alignment.one_way import UNSEEN
-from sightline.alignment.position_model import DIAGONAL_ALPHA, Table, build_table, fit_table
+from sightline.alignment.position_model import DIAGONAL_ALPHA, Table, build_table, fit_table, ignore_pass
 from sightline.compilation import njit
 
 NULL_PRIOR = 0.1
@@ -49,10 +49,10 @@ class HmmSettings:
 class _Direction:
     """A model in training, and what it counts in a round."""
 
-    def __init__(self, bitext: Bitext, settings: HmmSettings) -> None:
+    def __init__(self, bitext: Bitext, settings: HmmSettings, on_pass: Callable[[int], None]) -> None:
         self.bitext, self.settings = bitext, settings
         self.table: Table = build_table(bitext)
-        fit_table(bitext, self.table, IBM1_ROUNDS, 0.0, None, 0.0)
+        fit_table(bitext, self.table, IBM1_ROUNDS, 0.0, None, 0.0, on_pass)
         distance = np.arange(-REACH, REACH + 1)
         self.jumps = _normalized(np.append(np.exp(-np.abs(distance - 1) / 2), 0.0) + 1e-4)
         self.counts = np.zeros(len(self.table.targets), np.float32)
@@ -115,14 +115,17 @@ class _Slab:
 
 
 def train_hmm(
-    bitext: Bitext, iterations: int = ROUNDS, settings: HmmSettings | None = None
+    bitext: Bitext,
+    iterations: int = ROUNDS,
+    settings: HmmSettings | None = None,
+    on_pass: Callable[[int], None] = ignore_pass,
 ) -> tuple[HmmAligner, HmmAligner]:
-    """Train a model for each direction.
+    """Train a model for each direction; `on_pass` is told how many pairs were gone through, in either direction.
 
     Memory: that of two diagonal models, 8 bytes more for each pair of words that ever met, and 64 MB.
     """
     settings = settings or HmmSettings()
-    forward, backward = (_Direction(side, settings) for side in (bitext, bitext.flipped()))
+    forward, backward = (_Direction(side, settings, on_pass) for side in (bitext, bitext.flipped()))
     slabs = list(_cut(bitext))
     largest = max(slab.cell_starts[-1] for slab in slabs)
     ahead, back = np.empty(largest, np.float32), np.empty(largest, np.float32)
@@ -131,6 +134,7 @@ def train_hmm(
         backward.begin()
         for slab in slabs:
             _count_slab(slab, forward, backward, ahead, back)
+            on_pass(2 * (slab.end - slab.begin))
         forward.finish()
         backward.finish()
     return forward.build(), backward.build()

@@ -14,13 +14,15 @@ BARS = re.compile(r"(?<!\S)\|\|\|(?!\S)")
 TAB = re.compile(r"\t")
 
 
-def read_pairs(source: FilePath, target: FilePath | None = None) -> Iterator[tuple[str, str]]:
+def read_pairs(
+    source: FilePath, target: FilePath | None = None, position: Position | None = None
+) -> Iterator[tuple[str, str]]:
     """Yield sentence pairs: of two files line by line, or of one whose lines hold both sides.
 
     The first line of a single file decides whether ` ||| ` or a tab stands between the sides. Sides may be empty:
     pair k is always line k.
     """
-    for pair in try_pairs(source, target):
+    for pair in try_pairs(source, target, position):
         if isinstance(pair, InputError):
             raise pair
         yield pair

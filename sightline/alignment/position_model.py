@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, no_type_check
 
@@ -34,6 +35,7 @@ from sightline.alignment.one_way import UNSEEN, Posteriors, StatisticalAligner
 from sightline.compilation import njit
 from sightline.forking import begin_threads
 
+ROUNDS = 5
 INITIAL_TENSION = 4.0
 DIAGONAL_NULL = 0.08
 DIAGONAL_ALPHA = 0.01
@@ -63,14 +65,25 @@ class PositionAligner(StatisticalAligner):
         )
 
 
-def train_ibm1(bitext: Bitext, iterations: int = 5) -> PositionAligner:
-    """Train IBM Model 1 in one direction: every source word, and NULL, is as likely as any other."""
-    return _train(bitext, iterations, tension=0.0, null_prior=None, alpha=0.0)
+def ignore_pass(pairs: int) -> None:
+    """Take no notice of how far the training is."""
 
 
-def train_diagonal(bitext: Bitext, iterations: int = 5) -> PositionAligner:
+def train_ibm1(
+    bitext: Bitext, iterations: int = ROUNDS, on_pass: Callable[[int], None] = ignore_pass
+) -> PositionAligner:
+    """Train IBM Model 1 in one direction: every source word, and NULL, is as likely as any other.
+
+    `on_pass` is told after each pass how many pairs it went through.
+    """
+    return _train(bitext, iterations, 0.0, None, 0.0, on_pass)
+
+
+def train_diagonal(
+    bitext: Bitext, iterations: int = ROUNDS, on_pass: Callable[[int], None] = ignore_pass
+) -> PositionAligner:
     """Train the diagonal model in one direction, learning its tension."""
-    return _train(bitext, iterations, INITIAL_TENSION, DIAGONAL_NULL, DIAGONAL_ALPHA)
+    return _train(bitext, iterations, INITIAL_TENSION, DIAGONAL_NULL, DIAGONAL_ALPHA, on_pass)
 
 
 class Table(NamedTuple):
@@ -107,7 +120,13 @@ def build_table(bitext: Bitext) -> Table:
 
 
 def fit_table(
-    bitext: Bitext, table: Table, iterations: int, tension: float, null_prior: float | None, alpha: float
+    bitext: Bitext,
+    table: Table,
+    iterations: int,
+    tension: float,
+    null_prior: float | None,
+    alpha: float,
+    on_pass: Callable[[int], None],
 ) -> tuple[float, tuple[float, ...]]:
     """Run expectation-maximisation, in place; return the tension, which is learned unless it is 0, and likelihoods."""
     target, vocabulary = bitext.target, len(bitext.target.vocabulary)
@@ -136,13 +155,21 @@ def fit_table(
         estimate(null_counts, alpha, table.null)
         if tension:
             tension = fit_tension(bins, bin_weights, expected_distance, tension)
+        on_pass(len(bitext))
     return tension, tuple(log_likelihoods)
 
 
-def _train(bitext: Bitext, iterations: int, tension: float, null_prior: float | None, alpha: float) -> PositionAligner:
+def _train(
+    bitext: Bitext,
+    iterations: int,
+    tension: float,
+    null_prior: float | None,
+    alpha: float,
+    on_pass: Callable[[int], None],
+) -> PositionAligner:
     """Run expectation-maximisation from uniform translation probabilities."""
     table = build_table(bitext)
-    tension, log_likelihoods = fit_table(bitext, table, iterations, tension, null_prior, alpha)
+    tension, log_likelihoods = fit_table(bitext, table, iterations, tension, null_prior, alpha, on_pass)
     null = table.null.astype(np.float32)
     return PositionAligner(table.lexicon(bitext), null, log_likelihoods, tension, null_prior)
 

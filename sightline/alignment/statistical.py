@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float64
 
-from sightline.alignment.agreement import ROUNDS, train_hmm
+from sightline.alignment.agreement import IBM1_ROUNDS, train_hmm
+from sightline.alignment.agreement import ROUNDS as HMM_ROUNDS
 from sightline.alignment.bitext import Bitext, LeftOut, Words
 from sightline.alignment.columns import Alignments, each_alignment
 from sightline.alignment.lexicon import number_words
@@ -31,7 +32,7 @@ from sightline.alignment.one_way import (
     link_best,
     rate_links,
 )
-from sightline.alignment.position_model import train_diagonal, train_ibm1
+from sightline.alignment.position_model import ROUNDS, ignore_pass, train_diagonal, train_ibm1
 from sightline.alignment.symmetrization import DEFAULT_RULE, join_columns
 from sightline.errors import unknown_name
 
@@ -99,8 +100,15 @@ class TwoWayAligner:
         return rate_links(join_columns(*links, rule), joined)
 
 
-def train_aligner(bitext: Bitext, model: str = "diagonal", iterations: int | None = None) -> TwoWayAligner:
+def train_aligner(
+    bitext: Bitext,
+    model: str = "diagonal",
+    iterations: int | None = None,
+    on_pass: Callable[[int], None] = ignore_pass,
+) -> TwoWayAligner:
     """Train a model in both directions; unless `iterations` says otherwise, for as many rounds as suit it.
+
+    `on_pass` is told now and then how many pairs were gone through: each as often as `count_passes` says in the end.
 
     >>> from sightline.alignment.bitext import build_bitext
     >>> pairs = [(["the", "house"], ["la", "maison"]), (["the", "door"], ["la", "porte"])]
@@ -109,22 +117,33 @@ def train_aligner(bitext: Bitext, model: str = "diagonal", iterations: int | Non
     """
     if model not in ALIGNERS:
         raise unknown_name("statistical aligner", model, ALIGNERS)
-    return ALIGNERS[model](bitext, *(() if iterations is None else (iterations,)))
+    return ALIGNERS[model](bitext, _rounds(model, iterations), on_pass)
 
 
-def _train_ibm1(bitext: Bitext, *iterations: int) -> TwoWayAligner:
-    return TwoWayAligner(train_ibm1(bitext, *iterations), train_ibm1(bitext.flipped(), *iterations))
+def count_passes(model: str, iterations: int | None = None) -> int:
+    """Return how often training goes through a text, both directions counted."""
+    return 2 * (_rounds(model, iterations) + (IBM1_ROUNDS if model == "hmm" else 0))
 
 
-def _train_diagonal(bitext: Bitext, *iterations: int) -> TwoWayAligner:
-    return TwoWayAligner(train_diagonal(bitext, *iterations), train_diagonal(bitext.flipped(), *iterations))
+def _rounds(model: str, iterations: int | None) -> int:
+    if iterations is not None:
+        return iterations
+    return HMM_ROUNDS if model == "hmm" else ROUNDS
 
 
-def _train_hmm(bitext: Bitext, iterations: int = ROUNDS) -> TwoWayAligner:
-    return TwoWayAligner(*train_hmm(bitext, iterations))
+def _train_ibm1(bitext: Bitext, iterations: int, on_pass: Callable[[int], None]) -> TwoWayAligner:
+    return TwoWayAligner(*(train_ibm1(side, iterations, on_pass) for side in (bitext, bitext.flipped())))
 
 
-ALIGNERS: dict[str, Callable[..., TwoWayAligner]] = {
+def _train_diagonal(bitext: Bitext, iterations: int, on_pass: Callable[[int], None]) -> TwoWayAligner:
+    return TwoWayAligner(*(train_diagonal(side, iterations, on_pass) for side in (bitext, bitext.flipped())))
+
+
+def _train_hmm(bitext: Bitext, iterations: int, on_pass: Callable[[int], None]) -> TwoWayAligner:
+    return TwoWayAligner(*train_hmm(bitext, iterations, on_pass=on_pass))
+
+
+ALIGNERS: dict[str, Callable[[Bitext, int, Callable[[int], None]], TwoWayAligner]] = {
     "ibm1": _train_ibm1,
     "diagonal": _train_diagonal,
     "hmm": _train_hmm,

@@ -123,6 +123,7 @@ def align(
         from sightline.alignment.files import align_files
         from sightline.alignment.formats import write_alignments
         from sightline.alignment.links import draw_page
+        from sightline.corpus.progress import Progress
 
         if any([reverse, setting, extraction, threshold, explain_choice, with_aligner, method != "auto"]):
             raise InputError("A statistical aligner needs no reverse model, method, setting or extraction.")
@@ -131,11 +132,14 @@ def align(
         if running != Running():
             raise InputError("A statistical aligner runs in one process and in minutes: it has nothing to resume.")
         alignments: Iterable[Alignment | Alignments]
-        alignments = align_files(source, target, aligner=aligner, rule=symmetrize, save=save, load=load)
         drawn: list[Alignment] = []
-        if html is not None or format == "words":
-            alignments = _with_words(chain.from_iterable(alignments), source, target, drawn)
-        write_alignments(alignments, output, format, confidences=confidences or json)
+        with Progress("Reading") as steps:
+            alignments = align_files(
+                source, target, aligner=aligner, rule=symmetrize, save=save, load=load, steps=steps
+            )
+            if html is not None or format == "words":
+                alignments = _with_words(chain.from_iterable(alignments), source, target, drawn)
+            write_alignments(alignments, output, format, confidences=confidences or json)
         if html is not None:
             write_text(html, draw_page(drawn))
         return

@@ -41,6 +41,13 @@ class Progress:
             if self._bar is not None:
                 self._bar.stop()
 
+    def begin(self, label: str, total: int | None = None) -> None:
+        """Begin another step, of so many rows where that is known, and count from zero."""
+        with self._lock:
+            self.label, self.done, self.total = label, 0, total
+            if self._bar is not None:
+                self._bar.reset(self._bar.task_ids[0], description=label, total=total)
+
     def advance(self, rows: int, share: float | None = None) -> None:
         """Count rows that are done; `share` says how much of the input they and those before them are."""
         with self._lock:
@@ -84,6 +91,7 @@ class Progress:
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
                 transient=True,
+                redirect_stdout=False,  # what is written there is the result, and not for the terminal's errors
                 speed_estimate_period=600.0,
             )
             self._bar.add_task(self.label, completed=self.done, total=self.total)
