@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gzip
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ import sightline
 from sightline.attribution import Attribution, Tokens
 from sightline.data.language import GeneratedLanguage
 from sightline.studies.calibration import systems
-from sightline.studies.calibration.measuring import _show_example, measure_losses
+from sightline.studies.calibration.measuring import ENTROPIES, _show_example, measure_losses
 from sightline.studies.calibration.results import by_entropy_bins, priced
 from sightline.studies.calibration.significance import measure_gain
 from sightline.studies.calibration.study import STUDY
@@ -247,6 +248,7 @@ def test_bins_with_few_rows_are_left_out_and_others_weighed_by_their_rows() -> N
     first["divergence by entropy"] = [[[0.1, 0, 30], [0.3, 0, 9], [None, None, 0]]]
     second["divergence by entropy"] = [[[0.4, 0, 60], [0.3, 0, 10], [None, None, 0]]]
     assert by_entropy_bins(results, "small gate")[0] == pytest.approx([0.3, np.nan, np.nan], nan_ok=True)
+    assert np.diff(ENTROPIES) == pytest.approx(0.8), "figure 7's bins are equally wide"
 
 
 def test_gates_are_listed_by_their_price() -> None:
@@ -272,6 +274,21 @@ def test_without_its_corpus_a_preset_is_refused(tmp_path: Path) -> None:
     assert steps[-1] == "gains"
     with pytest.raises(sightline.InputError, match=r"needs .*multi30k.train\.de \(or \.gz\)"):
         run_study(STUDY, "standard", data=tmp_path, output=tmp_path / "out", only="small baseline", quiet=True)
+
+
+def test_pairs_of_a_corpus_are_read_packed_or_not(tmp_path: Path) -> None:
+    folder = tmp_path / "multi30k"
+    folder.mkdir()
+    with gzip.open(folder / "train.de.gz", "wt") as packed:
+        packed.write("eins\nzwei\ndrei\nvier\n")
+    for name, lines in (("train.en", "one\ntwo\nthree\nfour\n"), ("val.de", "zwei\n"), ("val.en", "two\n")):
+        (folder / name).write_text(lines)
+    settings = dataclasses.replace(TINY, corpus="multi30k", languages=("de", "en"), pairs=(2, 2), dev_pairs=1)
+    assert systems._read_texts(settings, "small", tmp_path) == {
+        "dev": [("eins", "one")],
+        "train": [("drei", "three")],  # the second of three is tested
+        "test": [("zwei", "two")],
+    }
 
 
 def test_runs_on_a_generated_language(tmp_path: Path) -> None:

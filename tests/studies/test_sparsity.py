@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from sightline.data.labelled import Labelled
 from sightline.measures import kendall_tau, summarize, support_size
 from sightline.studies.running import run_study
 from sightline.studies.sparsity.results import trend
-from sightline.studies.sparsity.steps import _prepare_texts, projection_name
+from sightline.studies.sparsity.steps import _prepare_texts, _train_adversary, projection_name
 from sightline.studies.sparsity.study import STUDY
+from sightline.training.evaluation import Measured
+from sightline.training.loop import TrainingResult
 
 TINY = dataclasses.replace(
     STUDY.presets["quick"],
@@ -149,6 +152,37 @@ def test_runs_on_generated_data(tmp_path: Path) -> None:
     assert table_6["ours"]["BiLSTM softmax"]["generated gradient"][0] is not None
     assert table_6["paper"]["BiLSTM softmax"]["IMDb gradient"] == [0.36, 0.12]
     assert len(result.document["plots"]) == 6
+
+
+@pytest.mark.parametrize("kind", ["frozen", "unfrozen"])
+def test_an_adversary_is_trained_away_from_the_attention_of_its_base(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipes: list[dict[str, Any]] = []
+
+    def pretend(recipe: dict[str, Any], output: Path, quiet: bool) -> TrainingResult:
+        recipes.append(recipe)
+        measured = Measured(0.5, 0.75)
+        return TrainingResult(output, 2, "all steps were made", "step 2", 100, 0.1, measured, measured)
+
+    def read(model: Path, documents: list[str]) -> SimpleNamespace:
+        assert documents == ["a"] * TINY.explained
+        weights = {"lstm-softmax": [1.0, 0.0], f"lstm-{kind}": [0.0, 1.0]}[model.name]
+        return SimpleNamespace(values=np.array([weights]), mask=np.ones((1, 2), dtype=bool))
+
+    monkeypatch.setattr("sightline.studies.sparsity.steps.train", pretend)
+    monkeypatch.setattr("sightline.studies.sparsity.steps.read_attention", read)
+    found = _train_adversary(tmp_path, TINY, "lstm", kind, ["a"] * 9)
+    assert found == {"accuracy": 0.75, "divergence": pytest.approx(math.log(2))}
+    (recipe,) = recipes
+    assert recipe["adversary"] == {
+        "of": str(tmp_path / "models" / "lstm-softmax"),
+        "strength": TINY.adversary_strength,
+        "frozen": kind == "frozen",
+    }
+    training = recipe["training"]
+    assert training["steps"] == training["checkpoint_every"] == TINY.adversary_steps
+    assert training["average"] == 1  # the weights that were reached, as in the paper
 
 
 def test_texts_are_read_from_the_folder_of_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
