@@ -20,6 +20,7 @@ from sightline.methods import METHODS, find_method, resolved
 from sightline.models.loaded import LoadedModel
 from sightline.models.names import TASK_SUMMARIES
 from sightline.serve import bodies
+from sightline.serve.continuing import GREEDY, Continuation, continue_text
 from sightline.serve.limits import (
     ClientLeft,
     Limits,
@@ -32,8 +33,9 @@ from sightline.serve.limits import (
 )
 from sightline.serve.runs import describe_run, find_runs, read_run
 from sightline.serve.wording import WORDINGS, Wording
-from sightline.serve.work import Job, Worker, Workers
+from sightline.serve.work import Abandoned, Job, Worker, Workers
 
+Tell = Callable[[str, Any], None]
 LOOK_EVERY = 0.2  # seconds between looks whether the client is still there
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": bodies.Problem, "description": "The body cannot be read."},
@@ -43,6 +45,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": bodies.Problem, "description": "The model is not ready, or the server is stopping."},
     504: {"model": bodies.Problem, "description": "It took too long."},
 }
+STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 NOT_FOUND = {"model": bodies.Problem, "description": "There is nothing by this number."}
 FIXED = {"model": bodies.Problem, "description": "Refused by the guard."}
 GUARDED: dict[int | str, dict[str, Any]] = {401: FIXED, 403: FIXED, 411: FIXED, 415: FIXED, 421: FIXED}
@@ -111,7 +114,10 @@ def build_api(workers: Workers, limits: Limits, folder: Path | None = None) -> A
                 check_tokens(limits, model, *pair)
             sources = [source for source, _ in pairs]
             targets = [target for _, target in pairs if target is not None] or None
-            return sightline.explain(model, sources, targets, method=body.method, progress=False, **body.settings)
+            generation = GREEDY if model.continues else None  # what is explained is what was streamed
+            return sightline.explain(
+                model, sources, targets, method=body.method, progress=False, generation=generation, **body.settings
+            )
 
         key = ("explain", body.method, json.dumps(body.settings, sort_keys=True), body.target is None)
         why = await ask(request, body, run, (body.source, body.target), key)
@@ -153,21 +159,27 @@ def build_api(workers: Workers, limits: Limits, folder: Path | None = None) -> A
     @api.post(
         "/api/translate",
         response_model=bodies.TranslateAnswer,
-        responses=asked | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses=asked | STREAMED,
         tags=["verbs"],
     )
     async def translate(request: Request, body: bodies.TranslateBody) -> Any:
         """Translate a text and align its words; with `Accept: text/event-stream`, each word as soon as it is there."""
         check_characters(limits, body.source)
-        if "text/event-stream" in request.headers.get("accept", ""):
+        if wants_events(request):
             worker = find_worker(workers, body.model)
             if worker.model is not None and not directed(worker.model, body.source_lang).translates:
                 raise Unprocessable(f"The model {worker.name} does not translate: choose another.")
-            return StreamingResponse(
-                stream_words(worker, body, limits),
-                media_type="text/event-stream",
-                headers={"cache-control": "no-store"},
-            )
+
+            def tell_words(model: LoadedModel, tell: Tell) -> None:
+                chosen = directed(model, body.source_lang)
+                check_tokens(limits, chosen, body.source, None)
+                text = []
+                for word in sightline.stream_translation(chosen, body.source):
+                    tell("word", {"number": word.number, "word": word.word, "links": sorted(word.sources.items())})
+                    text.append(word.word)
+                tell("done", {"text": " ".join(text), "source_words": body.source.split()})
+
+            return stream(worker, tell_words, limits)
 
         def run(model: LoadedModel, sources: list[str]) -> Any:
             for source in sources:
@@ -177,6 +189,28 @@ def build_api(workers: Workers, limits: Limits, folder: Path | None = None) -> A
         translation = await ask(request, body, run, body.source, "translate")
         links = describe_links(body.source.split(), list(translation.words), translation.alignment)
         return {"text": translation.text} | links
+
+    @api.post("/api/continue", response_model=bodies.ContinueAnswer, responses=asked | STREAMED, tags=["verbs"])
+    async def continue_(request: Request, body: bodies.ContinueBody) -> Any:
+        """Continue a text; with `Accept: text/event-stream`, each word as soon as it is there."""
+        check_characters(limits, body.source)
+        worker = find_worker(workers, body.model)
+        if worker.model is not None and not worker.model.continues:
+            raise Unprocessable(f"The model {worker.name} does not continue texts: choose another.")
+
+        def run_one(model: LoadedModel, on_word: Callable[[int, str], None]) -> Continuation:
+            check_tokens(limits, model, body.source, None)
+            return continue_text(model, body.source, on_word)
+
+        if wants_events(request):
+
+            def tell_words(model: LoadedModel, tell: Tell) -> None:
+                found = run_one(model, lambda number, word: tell("word", {"number": number, "word": word}))
+                tell("done", {"text": found.text, "target": found.target})
+
+            return stream(worker, tell_words, limits)
+        found = await ask(request, body, lambda model, _: [run_one(model, lambda *_: None)], None)
+        return found._asdict()
 
     @api.post("/api/tags", response_model=bodies.TagsAnswer, responses=asked, tags=["verbs"])
     async def tags(request: Request, body: bodies.TagsBody) -> Any:
@@ -322,24 +356,32 @@ async def wait_for(request: Request, job: Job, seconds: float) -> Any:
         job.abandon()
 
 
-async def stream_words(worker: Worker, body: bodies.TranslateBody, limits: Limits) -> AsyncIterator[str]:
-    """Yield server-sent events: `word` for each word with its links, then `done`, or `error` with one sentence."""
+def wants_events(request: Request) -> bool:
+    """Return whether the client asks for server-sent events."""
+    return "text/event-stream" in request.headers.get("accept", "")
+
+
+def stream(worker: Worker, tell_words: Callable[[LoadedModel, Tell], None], limits: Limits) -> StreamingResponse:
+    """Answer with what a worker tells while it works."""
+    return StreamingResponse(
+        stream_words(worker, tell_words, limits), media_type="text/event-stream", headers={"cache-control": "no-store"}
+    )
+
+
+async def stream_words(
+    worker: Worker, tell_words: Callable[[LoadedModel, Tell], None], limits: Limits
+) -> AsyncIterator[str]:
+    """Yield server-sent events: `word` for each word, then `done`, or `error` with one sentence."""
     loop = asyncio.get_running_loop()
     words: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
 
     def tell(kind: str, data: Any) -> None:
+        if job.abandoned.is_set():
+            raise Abandoned
         loop.call_soon_threadsafe(words.put_nowait, (kind, data))
 
     def run(model: LoadedModel, items: list[Any]) -> list[None]:
-        chosen = directed(model, body.source_lang)
-        check_tokens(limits, chosen, body.source, None)
-        text = []
-        for word in sightline.stream_translation(chosen, body.source):
-            if job.abandoned.is_set():
-                break
-            text.append(word.word)
-            tell("word", {"number": word.number, "word": word.word, "links": sorted(word.sources.items())})
-        tell("done", {"text": " ".join(text), "source_words": body.source.split()})
+        tell_words(model, tell)
         return [None]
 
     try:

@@ -52,6 +52,12 @@ class TranslateBody(ModelBody):
     source: SomeText = Field(description="The text to translate.", examples=["The cat sleeps."])
 
 
+class ContinueBody(ModelBody):
+    """What to continue."""
+
+    source: SomeText = Field(description="The text to continue.", examples=["The cat sees"])
+
+
 class TagsBody(ModelBody):
     """What to translate with its markup."""
 
@@ -136,6 +142,14 @@ class TranslateAnswer(BaseModel):
     source_words: list[str]
     target_words: list[str]
     links: list[WordLink]
+
+
+class ContinueAnswer(BaseModel):
+    """A continuation: its text, its words, and what to give to /api/explain as `target` to explain it."""
+
+    text: str
+    words: list[str]
+    target: str | None = Field(description="null where the model's pieces are not those of the text: give no target.")
 
 
 class TagsAnswer(TranslateAnswer):

@@ -89,6 +89,51 @@ def test_a_stream_that_cannot_be_tells_so(client):
     assert "tokens" in data["error"]
 
 
+EVENTS = {"accept": "text/event-stream"}
+
+
+def test_a_continuation_is_streamed_word_by_word(client, models):
+    body = {"source": "The cat sees", "model": "stories"}
+    answer = post(client, "continue", body, headers=EVENTS)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    *words, (last, done) = read_events(answer.text)
+    assert last == "done"
+    expected = sightline.explain(models["stories"], "The cat sees").target
+    assert [(kind, data["number"], data["word"]) for kind, data in words] == [
+        ("word", number, word) for number, word in enumerate(expected.words)
+    ]
+    assert len(words) > 3
+    assert done["text"].split() == list(expected.words)
+    whole = post(client, "continue", body).json()
+    assert (whole["text"], whole["words"], whole["target"]) == (done["text"], list(expected.words), done["target"])
+
+
+def test_what_was_streamed_is_what_is_explained(client, models, monkeypatch):
+    stories = models["stories"]
+    monkeypatch.setattr(stories.module.generation_config, "do_sample", True)  # as in the settings of many models
+    streamed = post(client, "continue", {"source": "The cat sees", "model": "stories"}).json()
+    body = {"source": "The cat sees", "model": "stories"}
+    own = post(client, "explain", body).json()["target"]
+    assert own["words"] == streamed["words"]
+    as_text = stories.encode("The cat sees", " ".join(streamed["words"]))
+    is_same = list(as_text.target.pieces) == own["tokens"]
+    assert streamed["target"] == (" ".join(streamed["words"]) if is_same else None)
+
+
+def test_a_continuation_that_cannot_be_tells_so(client):
+    for headers in ({}, EVENTS):
+        answer = post(client, "continue", {"source": "x", "model": "reviews"}, headers=headers)
+        assert (answer.status_code, answer.json()["error"]) == (
+            422,
+            "The model reviews does not continue texts: choose another.",
+        )
+    long = {"source": "a b " * 120, "model": "stories"}
+    [(kind, data)] = read_events(post(client, "continue", long, headers=EVENTS).text)
+    assert kind == "error"
+    assert "too long" in data["error"]
+    assert post(client, "continue", long).json() == data
+
+
 def test_tags_carry_markup_over(client):
     answer = post(client, "tags", {"source": "We saw <b>a white dog</b> in the <i>garden</i>."}).json()
     assert answer["markup"] == "Vimos <b>un perro blanco</b> en el <i>jardín</i>."

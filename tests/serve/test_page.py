@@ -43,17 +43,18 @@ def test_the_first_screen_has_a_sentence_whose_translation_arrives(visit):
     assert not page.complaints
 
 
+WATCHED = """selector => {
+  window.seen = [];
+  const count = () => document.querySelectorAll(selector).length;
+  const watched = { childList: true, subtree: true };
+  new MutationObserver(() => window.seen.push(count())).observe(document.querySelector("main"), watched);
+}"""
+
+
 def test_words_arrive_one_by_one_with_their_links(visit, browser, address):
     page = visit("explain?text=Yes.")
     explained(page)
-    page.evaluate(
-        """() => {
-          window.seen = [];
-          const count = () => document.querySelectorAll("main > figure .line.target .token").length;
-          const watched = { childList: true, subtree: true };
-          new MutationObserver(() => window.seen.push(count())).observe(document.querySelector("main"), watched);
-        }"""
-    )
+    page.evaluate(WATCHED, "main > figure .line.target .token")
     page.get_by_label("A sentence to translate").fill("The dog sees a small bird in the garden.")
     wait_until(page, "document.querySelectorAll('main > figure .line.target .token').length > 5", 30)
     explained(page)
@@ -397,6 +398,25 @@ def test_a_continuation_flows_on_from_its_prompt(visit):
         .evaluate_all("all => all.map((one) => Number(one.style.getPropertyValue('--strength')))")
     )
     assert max(marked[:6]) == 1  # prompt and what was written before
+
+
+def test_a_continuation_arrives_word_by_word(visit):
+    page = visit("continue?text=The+dog")
+    page.wait_for_selector("figure[data-explained] .matrix", timeout=SLOW)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.rsplit("/api/", 1)[-1]))
+    page.evaluate(WATCHED, "main > figure .token[data-row]")
+    page.get_by_label("A text to continue").fill("The cat sees")
+    page.wait_for_selector("figure:not([data-explained])", timeout=SLOW)
+    page.wait_for_selector("figure[data-explained='attention'] .matrix", timeout=SLOW)
+    assert {1, 2, 3} <= set(page.evaluate("window.seen"))  # never all at once
+    continuation = figure(page).locator(".token[data-row]").all_inner_texts()
+    page.get_by_label("Ask").select_option("gradient")
+    page.wait_for_selector("figure[data-explained='gradient'] .matrix", timeout=SLOW)
+    assert figure(page).locator(".token[data-row]").all_inner_texts() == continuation
+    calls = [one for one in asked if "/" not in one]
+    assert calls == ["continue", "explain", "explain"]  # another method explains what was written before
+    assert not page.complaints
 
 
 @pytest.mark.parametrize("view", ["explain", "align", "tags", "classify", "continue", "runs"])

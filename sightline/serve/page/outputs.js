@@ -1,8 +1,8 @@
 // Classify and Continue: one output or a continuation, and the words that speak for it.
 
 import { make, mount, download } from "./figure.js";
-import { post, postForText } from "./api.js";
-import { Progress, choice, copyMenu, textBox } from "./parts.js";
+import { post, postForText, stream } from "./api.js";
+import { Progress, choice, copyMenu, side, textBox, words } from "./parts.js";
 import { explainAsCommand, explainAsPython } from "./sharing.js";
 
 const REVIEW = "The film is slow at first, but the actors are wonderful and I loved the end.";
@@ -66,17 +66,41 @@ export function continueView(place, context) {
   let target = values.target ?? "";
   let method = values.method ?? "attention";
   let drawn = null;
-  const box = textBox({ label: "A text to continue", value: source, rows: 2, big: true, onPause: (text) => { source = text.trim(); target = ""; own.box.value = ""; go(); } });
+  let arriving = false;
+  let written = null; // the model's own continuation, once it is there: another method explains the same one
+  const box = textBox({ label: "A text to continue", value: source, rows: 2, big: true, onPause: (text) => { source = text.trim(); target = ""; own.box.value = ""; written = null; go(); } });
   const own = textBox({ label: "A continuation of your own", value: target, rows: 1, onPause: (text) => { target = text.trim(); go(); } });
+
+  async function show(picture, options) {
+    if (drawn && arriving === Boolean(options.compact)) { await drawn.update(picture); return; }
+    drawn?.destroy();
+    arriving = Boolean(options.compact);
+    drawn = mount(figure, picture, { layout: "flow", ...options });
+    await drawn.ready;
+  }
+
+  /** Let the model write, and show each word as it arrives. */
+  async function write(signal, isLatest) {
+    const arrived = [];
+    delete figure.dataset.explained;
+    for await (const [kind, data] of stream("/api/continue", { source, model: model.name }, signal)) {
+      if (!isLatest()) return;
+      if (kind === "done") { written = data; continue; }
+      arrived.push(data.word);
+      await show({ method: "", source: side(words(source)), target: side([...arrived]), links: [] }, { compact: true, animate: true });
+    }
+  }
 
   function go() {
     context.save({ text: source === PROMPT ? "" : source, target, method: method === "attention" ? "" : method });
     if (!source) return;
     progress.run(async (signal, isLatest) => {
-      const why = await post("/api/explain", { source, model: model.name, method, ...(target ? { target } : {}) }, signal);
+      if (!target && !written) await write(signal, isLatest);
       if (!isLatest()) return;
-      if (drawn) await drawn.update(why);
-      else drawn = mount(figure, why, { layout: "flow", saves: [pageSave(progress)] });
+      const explained = target || written?.target;
+      const why = await post("/api/explain", { source, model: model.name, method, ...(explained ? { target: explained } : {}) }, signal);
+      if (!isLatest()) return;
+      await show(why, { saves: [pageSave(progress)] });
       figure.dataset.explained = method;
     });
   }
