@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sightline.studies.sparsity.results import ENCODER_NAMES, NAMES, compared, spectrum
+from sightline.studies.sparsity.results import ENCODER_NAMES, NAMES, averaged, spectrum
 from sightline.studies.sparsity.steps import projection_name
 from sightline.studies.study import Results
 
@@ -26,15 +26,15 @@ def draw_plots(results: Results) -> list[dict[str, Any]]:
 
 
 def _bars(results: Results, way: str, title: str) -> dict[str, Any]:
-    models = list(compared(results))
     series = []
     for what, name in (("x", "inputs"), ("h", "states")):
-        figures = [model[f"tau {way} {what}"] for _, _, model in models]
+        by_model = averaged(results, f"tau {way} {what}")
+        figures = list(by_model.values())
         low, high = ([_moved(figure, sign) for figure in figures] for sign in (-1, 1))
         series.append({"name": name, "y": [figure[0] for figure in figures], "low": low, "high": high})
     short = {"BiLSTM": "LSTM", "Transformer": "Transf.", "softmax": "soft", "sparsemax": "sparse"}
     groups = []
-    for name, label, _ in models:
+    for name, label in by_model:
         encoder, projection = label.split()
         groups.append(f"{name.removeprefix('20-')}\n{short[encoder]}\n{short[projection]}")
     return {

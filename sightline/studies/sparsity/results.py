@@ -8,22 +8,41 @@ from typing import Any
 import numpy as np
 
 from sightline.measures import kendall_tau
-from sightline.studies.sparsity.steps import ENCODERS
+from sightline.studies.sparsity.steps import COMPARED, ENCODERS
 from sightline.studies.study import Results
 
 NAMES = {"imdb": "IMDb", "20news-sports": "20-News", "sst": "SST", "generated": "generated"}
 ENCODER_NAMES = {"lstm": "BiLSTM", "transformer": "Transformer"}
-COMPARED = ("softmax", "sparsemax")
 
 
 def compared(results: Results) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield (data set, `BiLSTM softmax` and so on, figures) of the models that the tables compare."""
+    """Yield (data set, `BiLSTM softmax` and so on, figures) of the models that the tables compare, seed by seed."""
     for name, found in results.items():
         for encoder in ENCODERS:
             for projection in COMPARED:
-                model = found["models"].get(f"{encoder} {projection}")
-                if model is not None:
+                for model in of_all_seeds(found["models"], f"{encoder} {projection}"):
                     yield NAMES[name], f"{ENCODER_NAMES[encoder]} {projection}", model
+
+
+def of_all_seeds(models: dict[str, Any], label: str) -> list[dict[str, Any]]:
+    """List the figures of a model and of those that differ only in their seed."""
+    return [model for name, model in models.items() if name == label or name.startswith(f"{label}, seed ")]
+
+
+def averaged(results: Results, figure: str) -> dict[tuple[str, str], list[float | None]]:
+    """Return, for the models that the tables compare, a figure's mean and deviation over documents, over all seeds.
+
+    By (data set, `BiLSTM softmax` and so on); None where no seed has it.
+    """
+    by_model: dict[tuple[str, str], list[Any]] = {}
+    for name, label, model in compared(results):
+        by_model.setdefault((name, label), []).append(model[figure][:2])
+    return {key: [_known_mean(column) for column in zip(*found, strict=True)] for key, found in by_model.items()}
+
+
+def _known_mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def spectrum(models: dict[str, Any], encoder: str) -> list[tuple[float, dict[str, Any]]]:

@@ -13,13 +13,16 @@ class Settings:
     dev_texts: int
     test_texts: int
     max_words: int
-    steps: int
+    steps: tuple[int, int]
+    """Of the LSTM and of the Transformer, whose states disperse later."""
     checkpoint_every: int
     learning_rates: tuple[float, float]
     """Of the LSTM and of the Transformer."""
     attention_rates: tuple[float, float]
     """Of their attention, times that of the rest; the paper's appendix B has 1 or 10."""
     adversary_steps: int
+    adversary_tries: int
+    """An adversary that does not attend elsewhere yet is trained anew for twice as long, until it has been so often."""
     adversary_rate: float
     adversary_strength: float
     explained: int
@@ -28,11 +31,14 @@ class Settings:
     """Documents whose importances are measured by leave-one-out, which needs a pass for every word."""
     dispersed: int
     """Documents of which the importance of every word for every state is measured."""
+    facets: int
+    """Documents of which it is measured by the state's Jacobian too (appendix A), which takes its width in passes."""
     lambdas: tuple[float | int, ...] = (-100, -10, -1, 0, 0.5, 0.9)
     width: int = 128
     embedding_width: int = 300
     vocabulary: int = 10_000
-    seed: int = 1
+    seeds: tuple[int, ...] = (1, 2, 3)
+    """Of the models that the tables compare, and of adversaries; other projections have the first alone."""
 
 
 QUICK = Settings(
@@ -40,17 +46,20 @@ QUICK = Settings(
     dev_texts=100,
     test_texts=200,
     max_words=30,
-    steps=120,
+    steps=(120, 120),
     checkpoint_every=40,
     learning_rates=(3e-3, 1e-3),
     attention_rates=(1.0, 10.0),
     adversary_steps=80,
+    adversary_tries=2,
     adversary_rate=3e-3,
     adversary_strength=1.0,
     explained=30,
     erased=30,
     dispersed=15,
+    facets=3,
     lambdas=(-10, 0, 0.9),
+    seeds=(1,),
     embedding_width=128,
 )
 STANDARD = Settings(
@@ -58,31 +67,35 @@ STANDARD = Settings(
     dev_texts=300,
     test_texts=1000,
     max_words=200,
-    steps=480,
+    steps=(480, 1440),
     checkpoint_every=80,
     learning_rates=(1e-3, 1e-3),
     attention_rates=(1.0, 10.0),
     adversary_steps=320,
+    adversary_tries=4,
     adversary_rate=1e-3,
     adversary_strength=1.0,
     explained=300,
     erased=60,
     dispersed=30,
+    facets=10,
 )
 PAPER = Settings(
     train_texts=25_000,
     dev_texts=1000,
     test_texts=4356,
     max_words=400,
-    steps=6000,
+    steps=(6000, 6000),
     checkpoint_every=700,
     learning_rates=(1e-4, 1e-5),
     attention_rates=(1.0, 10.0),
     adversary_steps=6000,
+    adversary_tries=2,
     adversary_rate=1e-4,
     adversary_strength=1.0,
     explained=4356,
     erased=4356,
     dispersed=4356,
+    facets=100,
     vocabulary=20_000,
 )

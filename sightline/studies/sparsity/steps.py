@@ -1,13 +1,15 @@
 """The steps of the study of sparse attention: the classifiers that are trained, on which text.
 
-For each data set and each encoder there is a model with every projection, and two adversaries of the one with softmax.
-`measuring` measures each of them.
+For each data set and each encoder there is a model with every projection, and two adversaries of the one with softmax;
+those that the tables compare, and the adversaries, with several seeds. `measuring` measures each of them.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,11 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "lstm": {"encoder": "lstm", "layers": 1, "alignment": "additive"},
     "transformer": {"encoder": "transformer", "layers": 2, "alignment": "dot"},
 }
+COMPARED = ("softmax", "sparsemax")
+"""The projections that the paper's tables compare."""
 FEWEST_WORDS = 3  # a correlation over fewer says nothing
+FAR = 0.3
+"""A Jensen-Shannon divergence (at most 0.69) from which on attention is elsewhere."""
 
 
 def projection_name(value: float | int) -> str:
@@ -45,30 +51,42 @@ def _study_set(work: Work, name: str, data: Path | None, settings: Settings) -> 
     documents = [one.text for one in texts["test"] if len(one.text.split()) >= FEWEST_WORDS]
     projections = ["softmax", *map(projection_name, settings.lambdas)]
     models: dict[str, Any] = {}
-    for number, encoder in enumerate(ENCODERS):
-        for projection in projections:
-            label = f"{encoder} {projection}"
-
-            def measured(encoder: str = encoder, projection: str = projection, number: int = number) -> dict[str, Any]:
-                folder = work.folder / "models" / f"{encoder}-{projection.replace(':', '-')}"
-                recipe = _recipe(work.folder / "texts", settings, encoder, projection)
-                recipe["training"]["learning_rate"] = settings.learning_rates[number]
-                recipe["training"]["attention_rate"] = settings.attention_rates[number]
-                result = train(recipe, output=folder, quiet=True)
-                figures = measure_model(result.folder, documents, settings, projection)
-                return {"accuracy": _accuracy(result)} | figures
-
-            models[label] = work.keep(label, measured)
+    for encoder, seed in itertools.product(ENCODERS, settings.seeds):
+        for projection in projections if seed == settings.seeds[0] else COMPARED:
+            label = model_label(encoder, projection, seed, settings)
+            measure = partial(_train_model, work.folder, settings, encoder, projection, seed, documents)
+            models[label] = work.keep(label, measure)
             work.say(f"{name}, {label}: accuracy {models[label]['accuracy']:.2f}")
         for kind in ("frozen", "unfrozen"):
-
-            def adversary(encoder: str = encoder, kind: str = kind) -> dict[str, float]:
-                return _train_adversary(work.folder, settings, encoder, kind, documents)
-
-            models[f"{encoder} {kind}"] = work.keep(f"{encoder} {kind}", adversary)
-            figures = models[f"{encoder} {kind}"]
-            work.say(f"{name}, {encoder} {kind}: accuracy {figures['accuracy']:.2f}, JSD {figures['divergence']:.2f}")
+            label = model_label(encoder, kind, seed, settings)
+            models[label] = work.keep(
+                label, partial(_find_adversary, work.folder, settings, encoder, kind, seed, documents)
+            )
+            figures = models[label]
+            work.say(f"{name}, {label}: accuracy {figures['accuracy']:.2f}, JSD {figures['divergence']:.2f}")
     return {"train": len(texts["train"]), "test": len(texts["test"]), "models": models}
+
+
+def model_label(encoder: str, kind: str, seed: int, settings: Settings) -> str:
+    """Name a model by its encoder and its projection or kind of adversary; of all seeds but the first with the seed."""
+    return f"{encoder} {kind}" if seed == settings.seeds[0] else f"{encoder} {kind}, seed {seed}"
+
+
+def _train_model(
+    folder: Path, settings: Settings, encoder: str, projection: str, seed: int, documents: Sequence[str]
+) -> dict[str, Any]:
+    """Train a model and measure it."""
+    number = list(ENCODERS).index(encoder)
+    recipe = _recipe(folder / "texts", settings, encoder, projection, seed)
+    recipe["training"]["steps"] = settings.steps[number]
+    recipe["training"]["learning_rate"] = settings.learning_rates[number]
+    recipe["training"]["attention_rate"] = settings.attention_rates[number]
+    result = train(recipe, output=_model_folder(folder, encoder, projection, seed), quiet=True)
+    return {"accuracy": _accuracy(result)} | measure_model(result.folder, documents, settings, projection)
+
+
+def _model_folder(folder: Path, encoder: str, kind: str, seed: int) -> Path:
+    return folder / "models" / f"{encoder}-{kind.replace(':', '-')}-{seed}"
 
 
 def _prepare_texts(folder: Path, name: str, data: Path | None, settings: Settings) -> dict[str, list[Labelled]]:
@@ -88,8 +106,8 @@ def _prepare_texts(folder: Path, name: str, data: Path | None, settings: Setting
     return parts
 
 
-def _recipe(texts: Path, settings: Settings, encoder: str, projection: str) -> dict[str, Any]:
-    """Write the recipe of a model, but for its learning rates."""
+def _recipe(texts: Path, settings: Settings, encoder: str, projection: str, seed: int) -> dict[str, Any]:
+    """Write the recipe of a model, but for its steps and learning rates."""
     return {
         "data": {part: {"labelled": str((texts / f"{part}.jsonl").resolve())} for part in ("train", "dev", "test")}
         | {"max_words": settings.max_words},
@@ -103,7 +121,6 @@ def _recipe(texts: Path, settings: Settings, encoder: str, projection: str) -> d
         }
         | ENCODERS[encoder],
         "training": {
-            "steps": settings.steps,
             "batch_texts": 32,
             "batch_tokens": 32 * (settings.max_words + 1),
             "schedule": "constant",
@@ -116,19 +133,32 @@ def _recipe(texts: Path, settings: Settings, encoder: str, projection: str) -> d
             "average": 1,
             "precision": "float32",
         },
-        "seed": settings.seed,
+        "seed": seed,
     }
 
 
+def _find_adversary(
+    folder: Path, settings: Settings, encoder: str, kind: str, seed: int, documents: Sequence[str]
+) -> dict[str, float | int]:
+    """Train an adversary of the model with softmax, for longer until it attends elsewhere, and measure it."""
+    steps = settings.adversary_steps
+    for _ in range(settings.adversary_tries):
+        found = _train_adversary(folder, settings, encoder, kind, seed, documents, steps)
+        if found["divergence"] > FAR:
+            break
+        steps *= 2
+    return found
+
+
 def _train_adversary(
-    folder: Path, settings: Settings, encoder: str, kind: str, documents: Sequence[str]
-) -> dict[str, float]:
-    """Train an adversary of the model with softmax; return its accuracy and how far it attends from the base."""
-    base = folder / "models" / f"{encoder}-softmax"
-    recipe = _recipe(folder / "texts", settings, encoder, "softmax")
+    folder: Path, settings: Settings, encoder: str, kind: str, seed: int, documents: Sequence[str], steps: int
+) -> dict[str, float | int]:
+    """Train an adversary for some steps; return its accuracy and how far it attends from the base."""
+    base = _model_folder(folder, encoder, "softmax", seed)
+    recipe = _recipe(folder / "texts", settings, encoder, "softmax", seed)
     recipe["training"] |= {
-        "steps": settings.adversary_steps,
-        "checkpoint_every": settings.adversary_steps,
+        "steps": steps,
+        "checkpoint_every": steps,
         "learning_rate": settings.adversary_rate,
         "attention_rate": 10.0,
     }
@@ -137,9 +167,10 @@ def _train_adversary(
         "strength": settings.adversary_strength,
         "frozen": kind == "frozen",
     }
-    result = train(recipe, output=folder / "models" / f"{encoder}-{kind}", quiet=True)
+    result = train(recipe, output=_model_folder(folder, encoder, f"{kind}-{steps}", seed), quiet=True)
     p, q = (read_attention(model, documents[: settings.explained]) for model in (base, result.folder))
-    return {"accuracy": _accuracy(result), "divergence": summarize(js_divergence(p.values, q.values, p.mask)).mean}
+    divergence = summarize(js_divergence(p.values, q.values, p.mask)).mean
+    return {"accuracy": _accuracy(result), "divergence": divergence, "steps": steps}
 
 
 def _accuracy(result: TrainingResult) -> float:

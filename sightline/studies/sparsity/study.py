@@ -7,16 +7,25 @@ is what it claims, with its tables 1, 2, 3, 5 and 6; `plots` draws its figures 1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sightline.studies.sparsity.plots import draw_plots
 from sightline.studies.sparsity.published import TABLE_1, TABLE_2, TABLE_3, TABLE_5, TABLE_6_INPUTS, TABLE_6_STATES
-from sightline.studies.sparsity.results import ENCODER_NAMES, NAMES, compared, spectrum, trend, trends
+from sightline.studies.sparsity.results import (
+    ENCODER_NAMES,
+    NAMES,
+    averaged,
+    compared,
+    of_all_seeds,
+    spectrum,
+    trend,
+    trends,
+)
 from sightline.studies.sparsity.settings import PAPER, QUICK, STANDARD
-from sightline.studies.sparsity.steps import ENCODERS, build_steps
+from sightline.studies.sparsity.steps import ENCODERS, FAR, build_steps
 from sightline.studies.study import Claim, Figures, Finding, Results, Study, Table
 
 HIGH_ENTROPY = 0.4
@@ -25,18 +34,24 @@ SMALL_LOSS = 0.02
 """Of accuracy; the paper's unfrozen adversaries lose at most this."""
 LEARNED = 0.65
 """The accuracy (of two labels) from which on a base model has something that its adversary can lose."""
-FAR = 0.3
-"""A Jensen-Shannon divergence (at most 0.69) from which on attention is elsewhere."""
+ALIKE = 0.9
+"""A tau-b from which on two measures are nearly identical."""
 
 
 # Tables
 
 
-def _table_1(results: Results) -> Figures:
+def _table_of(results: Results, figures: Mapping[str, str]) -> Figures:
+    """Tabulate figures of the models that the tables compare; `figures` is by column, after the data set."""
     table: dict[str, dict[str, Any]] = {}
-    for name, label, model in compared(results):
-        table.setdefault(label, {})[name] = model["entropy state"][:2]
+    for column, figure in figures.items():
+        for (name, label), value in averaged(results, figure).items():
+            table.setdefault(label, {})[f"{name} {column}".strip()] = value
     return table
+
+
+def _table_1(results: Results) -> Figures:
+    return _table_of(results, {"": "entropy state"})
 
 
 def _table_2(results: Results) -> Figures:
@@ -51,8 +66,8 @@ def _table_3(results: Results) -> Figures:
         NAMES[name]: {
             "train": found["train"],
             "test": found["test"],
-            "accuracy Transformer": found["models"]["transformer softmax"]["accuracy"],
-            "accuracy BiLSTM": found["models"]["lstm softmax"]["accuracy"],
+            "accuracy Transformer": _mean(found["models"], "transformer softmax", "accuracy"),
+            "accuracy BiLSTM": _mean(found["models"], "lstm softmax", "accuracy"),
         }
         for name, found in results.items()
     }
@@ -63,20 +78,19 @@ def _table_5(results: Results) -> Figures:
     for name, found in results.items():
         for encoder, shown in ENCODER_NAMES.items():
             for kind in ("frozen", "unfrozen"):
-                adversary = found["models"][f"{encoder} {kind}"]
                 row = table.setdefault(f"{shown} {kind}", {})
-                row[f"{NAMES[name]} JSD"] = adversary["divergence"]
-                row[f"{NAMES[name]} accuracy"] = adversary["accuracy"]
+                row[f"{NAMES[name]} JSD"] = _mean(found["models"], f"{encoder} {kind}", "divergence")
+                row[f"{NAMES[name]} accuracy"] = _mean(found["models"], f"{encoder} {kind}", "accuracy")
     return table
+
+
+def _mean(models: dict[str, Any], label: str, figure: str) -> float:
+    """Return the mean over seeds of a plain figure."""
+    return float(np.mean([model[figure] for model in of_all_seeds(models, label)]))
 
 
 def _table_6(results: Results, what: str) -> Figures:
-    table: dict[str, dict[str, Any]] = {}
-    for name, label, model in compared(results):
-        row = table.setdefault(label, {})
-        row[f"{name} gradient"] = model[f"tau gradient {what}"][:2]
-        row[f"{name} leave-one-out"] = model[f"tau loo {what}"][:2]
-    return table
+    return _table_of(results, {"gradient": f"tau gradient {what}", "leave-one-out": f"tau loo {what}"})
 
 
 # Claims
@@ -147,21 +161,44 @@ def _negative(trends: dict[tuple[str, str], float]) -> Finding | None:
 
 
 def _judge_adversaries(results: Results, kind: str) -> Finding | None:
-    """Judge what adversaries lose of their base models' accuracy, where those have learned their task."""
+    """Judge what each adversary loses of its base model's accuracy, where that one has learned its task."""
     pairs = [
-        (found["models"][f"{encoder} softmax"], found["models"][f"{encoder} {kind}"])
+        (base, adversary)
         for found in results.values()
         for encoder in ENCODERS
-        if found["models"][f"{encoder} softmax"]["accuracy"] >= LEARNED
+        for base, adversary in zip(
+            *(of_all_seeds(found["models"], f"{encoder} {name}") for name in ("softmax", kind)), strict=True
+        )
+        if base["accuracy"] >= LEARNED
     ]
     if not pairs:
         return None
     losses = [base["accuracy"] - adversary["accuracy"] for base, adversary in pairs]
-    loss, divergence = float(np.mean(losses)), float(np.mean([adversary["divergence"] for _, adversary in pairs]))
-    as_claimed = loss > SMALL_LOSS if kind == "frozen" else loss <= SMALL_LOSS
-    models = f"over {len(pairs)} models" if len(pairs) > 1 else "in 1 model"
-    ours = f"loses {loss:.2f} of accuracy on average (at most {max(losses):.2f}), JSD {divergence:.2f}, {models}"
-    return Finding(as_claimed and divergence > FAR, ours)
+    divergences = [adversary["divergence"] for _, adversary in pairs]
+    far = [divergence > FAR for divergence in divergences]
+    as_claimed = [loss > SMALL_LOSS if kind == "frozen" else loss <= SMALL_LOSS for loss in losses]
+    both = sum(is_far and is_so for is_far, is_so in zip(far, as_claimed, strict=True))
+    lose = f"lose {'more' if kind == 'frozen' else 'no more'} than {SMALL_LOSS}"
+    ours = (
+        f"{both} of {len(pairs)} adversaries do both: {sum(far)} attend elsewhere (JSD {min(divergences):.2f} to "
+        f"{max(divergences):.2f}), and {sum(as_claimed)} {lose} ({min(losses):+.2f} to {max(losses):+.2f}, "
+        f"{np.mean(losses):+.2f} on average)"
+    )
+    return Finding(both == len(pairs), ours)
+
+
+def _judge_facets(results: Results) -> Finding | None:
+    """Judge whether the importance for a state's norm is nearly that for the state itself, in every model."""
+    figures = [
+        (model["facets tau"][0], model["facets difference"][0])
+        for _, _, model in compared(results)
+        if model.get("facets tau", [None])[0] is not None
+    ]
+    if not figures:
+        return None
+    taus, differences = zip(*figures, strict=True)
+    apart = f"entropies differ by {min(differences):+.3f} to {max(differences):+.3f}"
+    return Finding(min(taus) > ALIKE, f"tau-b {min(taus):.2f} to {max(taus):.2f}, {apart}")
 
 
 CLAIMS = (
@@ -205,16 +242,23 @@ CLAIMS = (
     ),
     Claim(
         "frozen",
-        f"Adversaries with a frozen encoder attend elsewhere (JSD above {FAR} on average), and lose accuracy (more "
-        f"than {SMALL_LOSS}).",
+        f"Every adversary with a frozen encoder attends elsewhere (JSD above {FAR}), and loses accuracy (more than "
+        f"{SMALL_LOSS}).",
         "0.03 to 0.18 lost, JSD 0.57 to 0.67 (table 5)",
         lambda results: _judge_adversaries(results, "frozen"),
     ),
     Claim(
         "unfrozen",
-        f"Adversaries that are trained anew attend elsewhere too, and lose none (at most {SMALL_LOSS}).",
+        f"Every adversary that is trained anew attends elsewhere too, and loses none (at most {SMALL_LOSS}).",
         "0.02 lost to 0.01 gained, JSD 0.57 to 0.67 (table 5)",
         lambda results: _judge_adversaries(results, "unfrozen"),
+    ),
+    Claim(
+        "facets",
+        "The inputs' importance for a state's norm is nearly identical to that for the state itself (its Jacobian): "
+        f"tau-b above {ALIKE} in every model.",
+        "nearly identical results (appendix A)",
+        _judge_facets,
     ),
     Claim(
         "support",
@@ -254,10 +298,14 @@ STUDY = Study(
     deviations=(
         "The paper does not name its values of lambda: the grid is ours.",
         "Table 2 is tau-b of lambda with the mean entropy of each model; how the paper pools documents is not said.",
-        "Presets other than `paper` train on fewer and shorter texts, at higher learning rates, with one seed.",
+        "Presets other than `paper` train on fewer and shorter texts, at higher learning rates.",
+        "The models of tables 1, 3, 5 and 6 are trained with several seeds and averaged; trends with lambda are those "
+        "of the first seed.",
+        "Leave-one-out is computed in double precision; differences below a millionth of the largest count as ties.",
         "20 Newsgroups is the split by date (1,194 / 794 messages); IMDb's test texts are a sample of all 25,000.",
         "Weight decay is AdamW's. The learning rate of attention is that of the rest in BiLSTMs, 10 times that in "
         "Transformers and adversaries; the paper does not say where it is which.",
-        "A frozen adversary trains the parameters of attention only, and from scratch.",
+        "A frozen adversary trains the parameters of attention only, and from scratch. An adversary that does not "
+        "attend elsewhere yet is trained again for twice as long, some times.",
     ),
 )
