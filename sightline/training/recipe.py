@@ -61,7 +61,7 @@ class CorpusSettings:
     sentences: Positive | None = None
     """Read only this many pairs, from the beginning."""
     times: Positive = 1
-    """How often an epoch has each pair of a training corpus, so that a small one is not drowned by a large one."""
+    """How many times each epoch repeats a training corpus, so that a small one is not drowned by a large one."""
 
     @property
     def name(self) -> str:
