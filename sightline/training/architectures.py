@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sightline.errors import InputError
 from sightline.models.settings import ClassifierSettings, ConvSettings, LstmSettings, TransformerSettings
 
 if TYPE_CHECKING:
@@ -38,3 +39,16 @@ ARCHITECTURES: dict[str, Architecture] = {
     "conv": Architecture(ConvSettings, "conv.build_conv"),
     "classifier": Architecture(ClassifierSettings, "classifier.build_classifier", classifies=True),
 }
+
+
+def load_trained(model: PreTrainedModel, name: str, setting: str) -> None:
+    """Load the weights of a trained model, which a setting of the recipe names, into one of the same architecture."""
+    from sightline.models.loading import load
+
+    try:
+        model.load_state_dict(load(name).module.state_dict())
+    except RuntimeError as error:
+        raise InputError(
+            f"The model {name!r} is not the one that the recipe's `model:` describes, or it is calibrated: give "
+            f"{setting} an uncalibrated model, and `model:` as it was trained."
+        ) from error

@@ -23,9 +23,8 @@ from torch import Tensor, nn
 
 from sightline.attend.calibration import Calibration, Mask
 from sightline.attend.settings import CalibrationSettings
-from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
-from sightline.models.loading import load
+from sightline.training.architectures import load_trained
 from sightline.training.batches import IGNORED
 from sightline.training.objective import COUNTED, Objective
 from sightline.training.recipe import CalibratedTrainingSettings
@@ -42,13 +41,7 @@ TINY = 1e-12
 def prepare_calibration(model: LoadedModel, settings: CalibratedTrainingSettings) -> None:
     """Attach a new calibration to a model and, where the recipe names a base, load its weights, which are then kept."""
     if settings.base is not None:
-        try:
-            model.module.load_state_dict(load(settings.base).module.state_dict())
-        except RuntimeError as error:
-            raise InputError(
-                f"The model {settings.base!r} is not the one that the recipe's `model:` describes, or is calibrated "
-                "already: give calibration.base the model to be calibrated, and `model:` as it was trained."
-            ) from error
+        load_trained(model.module, settings.base, "calibration.base")
         model.module.requires_grad_(False)
     attach_calibration(
         model, CalibrationSettings(**{f.name: getattr(settings, f.name) for f in fields(CalibrationSettings)})

@@ -136,6 +136,8 @@ class TrainingSettings:
     """Maximum number of updates."""
     minutes: Annotated[float, Field(gt=0)] | None = None
     """Maximum time for the updates; time used before an interruption counts."""
+    start: str | None = None
+    """A trained model of the same `model:`, by folder or name, whose weights and vocabulary training starts from."""
     batch_tokens: Positive = 4096
     """Number of pieces on the longer side of one update, padding included; divided among processes."""
     batch_texts: Positive | None = None

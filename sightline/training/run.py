@@ -22,7 +22,7 @@ from sightline.errors import InputError
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.training.adversaries import AdversarialObjective, load_base, transfer
-from sightline.training.architectures import ARCHITECTURES
+from sightline.training.architectures import ARCHITECTURES, load_trained
 from sightline.training.batches import EncodedPairs, encode_pairs
 from sightline.training.calibration import CalibratedObjective, prepare_calibration
 from sightline.training.checkpoints import (
@@ -149,6 +149,8 @@ def prepare_run(recipe: Recipe, output: Path, quiet: bool) -> Run:
     labels = label_names(corpora.train) if recipe.classifies else None
     build = ARCHITECTURES[recipe.architecture].build
     model = build(recipe.model, tokenizer) if labels is None else build(recipe.model, tokenizer, labels)
+    if recipe.training.start is not None and not steps:
+        load_trained(model, recipe.training.start, "training.start")
     if accelerator.device.type == "cpu" and accelerator.mixed_precision == "bf16":
         attend_in_float32(model)
     objective = _build_objective(recipe, model.to(accelerator.device), train, tokenizer)

@@ -124,11 +124,11 @@ def fill_folder(recipe: Recipe, output: Path, corpora: Corpora, checkpoints: Che
 
 
 def build_tokenizer(recipe: Recipe, corpora: Corpora) -> Any:
-    """Train a vocabulary on the training text; an adversary and a calibration have that of their base."""
-    if recipe.adversary is not None:
-        return load(recipe.adversary.of).tokenizer
-    if recipe.calibration is not None and recipe.calibration.base is not None:
-        return load(recipe.calibration.base).tokenizer
+    """Train a vocabulary on the training text, or take that of the model that the recipe builds on."""
+    base = recipe.calibration.base if recipe.calibration is not None else recipe.training.start
+    base = recipe.adversary.of if recipe.adversary is not None else base
+    if base is not None:
+        return load(base).tokenizer
     sides = (0,) if recipe.classifies else (0, 1)
     texts = (pair[side] for pair in corpora.train for side in sides)
     size, max_length = recipe.tokenizer.vocabulary, recipe.model.max_positions

@@ -357,6 +357,24 @@ def test_one_model_translates_both_ways(tmp_path: Path) -> None:
     assert why.words().without_special().source.words == ("some", "words")
 
 
+def test_training_starts_from_a_trained_model(tmp_path: Path) -> None:
+    first = train(recipe(), output=tmp_path / "first", quiet=True)
+    seen: dict[int, float] = {}
+
+    def note(step: int, model: Any) -> None:
+        seen[step] = float(model.module.get_input_embeddings().weight.double().sum())
+
+    changes = {"start": str(tmp_path / "first"), "steps": 4}
+    other = {"train": {"generated": LANGUAGE | {"seed": 9}, "sentences": 200}}
+    again = train(recipe(training=changes, data=other), output=tmp_path / "again", quiet=True, callbacks=[note])
+    trained = sightline.load(first.folder)
+    assert seen[0] == float(trained.module.get_input_embeddings().weight.double().sum())
+    assert seen[1] != seen[0]
+    assert sightline.load(again.folder).tokenizer.get_vocab() == trained.tokenizer.get_vocab()
+    with pytest.raises(InputError, match=r"not the one that the recipe's `model:` describes.*training.start"):
+        train(recipe(training=changes, model={"width": 32}), output=tmp_path / "wide", quiet=True)
+
+
 def test_16_bits_train_too(tmp_path: Path) -> None:
     result = train(recipe(training={"precision": "bfloat16", "steps": 4}), output=tmp_path / "run", quiet=True)
     assert np.isfinite(result.dev.loss)
