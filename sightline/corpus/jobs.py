@@ -182,6 +182,7 @@ class _TranslateWork:
             if links is not None:
                 plain["links"] = [[*link, confidence] for link, confidence in links.confidences.items()]
             return json.dumps(plain, ensure_ascii=False) + "\n"
+        translation = _on_one_line(translation)
         return translation + "\n" if links is None else f"{translation} ||| {next(render_alignments([links]))}"
 
 
@@ -223,7 +224,7 @@ class _TagsWork:
             found = mark_pairs(pairs, aligner)
         else:
             found = translate_marked_pairs(self.model, pairs, self.job.generation, aligner)
-        return [text + "\n" for text in found]
+        return [_on_one_line(text) + "\n" for text in found]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,6 +309,11 @@ class _FaithfulnessWork:
             found = measure_text(self.models[0], text, target[0] if target else None, self.job.methods, number=number)
             lines.append(json.dumps(found) + "\n")
         return lines
+
+
+def _on_one_line(text: str) -> str:
+    """Put spaces in place of line ends, which some models write: lines of input and output stay side by side."""
+    return text.replace("\r", " ").replace("\n", " ")
 
 
 def _loaded(*models: LoadedModel | None) -> list[LoadedModel]:

@@ -2,8 +2,8 @@
 
 A growing output is `OUT.partial`, with the reasons for skipped lines in `OUT.errors.partial` and a record of how far
 both are complete in `OUT.partial.json`. After each shard the record is replaced in one step; what the files have beyond
-it, a run was killed while writing, and is cut off. The complete output takes its name in the end. Whoever writes holds
-a lock, so that two processes never write one output.
+it, a run was killed while writing or had no room for, and is cut off. The record has a checksum of its own. The
+complete output takes its name in the end. Whoever writes holds a lock, so that two processes never write one output.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from typing import IO, Any, Protocol, runtime_checkable
 from sightline.corpus.shards import Result, Skipped
 from sightline.errors import InputError
 from sightline.files import STANDARD_OUTPUT, check_writable, explained_errors, sync_folder, writing
-from sightline.json_files import read_json, write_json
+from sightline.json_files import parse_json, read_json, write_json
 from sightline.packing import find_packing
 
 RECORD_FORMAT = 1
@@ -35,6 +36,7 @@ FIELDS = {
     "output": str,
     "error_bytes": int,
     "errors": str,
+    "record": str,
 }
 
 
@@ -146,6 +148,8 @@ class _GrowingOutput:
         record = read_json(self.record_path, FIELDS, anew)
         if record["format"] != RECORD_FORMAT:
             raise InputError(f"{self.record_path} was written by another version of Sightline. {anew}")
+        if record.pop("record") != _checksum(record):
+            raise InputError(f"{self.record_path} is damaged: its checksum is another. {anew}")
         changed = [name for name in {**self.job, **record["job"]} if self.job.get(name) != record["job"].get(name)]
         if changed:
             raise InputError(
@@ -201,7 +205,8 @@ class _GrowingOutput:
             "error_bytes": self.errors.size,
             "errors": self.errors.checksum.hexdigest(),
         }
-        write_json(self.record_path, record)
+        with _nothing_lost():
+            write_json(self.record_path, record | {"record": _checksum(record)})
 
 
 class _GrowingFile:
@@ -232,16 +237,36 @@ class _GrowingFile:
         return True
 
     def write(self, data: bytes) -> None:
-        with explained_errors(self.path):
+        with _nothing_lost(), explained_errors(self.path):
             view = memoryview(data)
             while view:
-                view = view[self.file.write(view) :]
+                view = view[_write_some(self.file, view) :]
         self.size += len(data)
         self.checksum.update(data)
 
     def force(self) -> None:
-        with explained_errors(self.path):
+        with _nothing_lost(), explained_errors(self.path):
             os.fsync(self.file.fileno())
+
+
+def _write_some(file: io.FileIO, data: memoryview) -> int:
+    """Write data, and return how many bytes of it the system took."""
+    return file.write(data)
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    """Return the checksum of a record as it is read back, in which NaN is None."""
+    plain = parse_json(json.dumps(record))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+@contextmanager
+def _nothing_lost() -> Iterator[None]:
+    """Say in the error of a disk that takes no more that the work so far is not lost."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{error} What is done is kept: make room, and start the same command again.") from None
 
 
 def _is_kept(path: Path) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sightline.corpus import output as output_module
 from sightline.corpus.output import open_output
 from sightline.corpus.shards import Result, Skipped
 from sightline.errors import InputError
@@ -117,6 +120,75 @@ DAMAGES = {
     "is damaged": ("out.partial.json", b"{"),
     "it lacks": ("out.partial.json", b"{}"),
 }
+
+
+def test_a_changed_record_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "out", until=5)
+    record = tmp_path / "out.partial.json"
+    record.write_text(record.read_text().replace('"layer": 1', '"layer": 2'))
+    with pytest.raises(InputError, match=r"partial\.json is damaged: its checksum is another\. Remove"):
+        write(tmp_path / "out")
+
+
+def test_what_is_not_a_number_is_recorded(tmp_path: Path) -> None:
+    with suppress(Killed), open_output(tmp_path / "out", JOB, resume=True) as output:
+        output.begin({"score": float("nan")})
+        output.add(RESULTS[0], "")
+        raise Killed
+    with open_output(tmp_path / "out", JOB, resume=True) as output:
+        assert (output.rows, output.settled) == (2, {"score": None})
+
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+KEPT = r"No space left on device\..* What is done is kept: make room, and start the same command again"
+
+
+@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("suffix", [".txt", ".gz"])
+def test_a_disk_that_is_full_at_any_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, suffix: str
+) -> None:
+    """The disk takes some bytes of the write that fails, and none of the record's."""
+    path = tmp_path / f"out{suffix}"
+    calls = 0
+
+    def fail_at_last(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > number:
+            raise FULL
+
+    plain_write, plain_json, plain_sync = output_module._write_some, output_module.write_json, os.fsync
+
+    def write_some(file, data: bytes) -> int:
+        try:
+            fail_at_last()
+        except OSError:
+            plain_write(file, data[: len(data) // 2])
+            raise
+        return plain_write(file, data)
+
+    def write_record(place: Path, plain: object) -> None:
+        try:
+            fail_at_last()
+        except OSError:
+            raise InputError(f"{place} cannot be written: No space left on device.") from None
+        plain_json(place, plain)
+
+    def sync(descriptor: int) -> None:
+        fail_at_last()
+        plain_sync(descriptor)
+
+    monkeypatch.setattr(output_module, "_write_some", write_some)
+    monkeypatch.setattr(output_module, "write_json", write_record)
+    monkeypatch.setattr(os, "fsync", sync)
+    with pytest.raises(InputError, match=KEPT):
+        write(path)
+    assert not path.exists()
+    monkeypatch.undo()
+    write(path)
+    assert path.read_bytes() == expected(path)
+    assert not list(tmp_path.glob("*.partial*"))
 
 
 @pytest.mark.parametrize("message", DAMAGES)
