@@ -60,7 +60,7 @@ def align_files(
     steps = steps or _Unseen()
     position = Position()
     steps.begin("Aligning" if load is not None else "Reading")
-    pairs = _words(_count_lines(read_pairs(source, target, position), position, steps))
+    pairs = _words(_count_lines(read_pairs(source, target, position=position), position, steps))
     if load is not None:
         return load_aligner(load).align_in_columns(pairs, rule)
     if aligner == EFLOMAL:

@@ -15,7 +15,7 @@ TAB = re.compile(r"\t")
 
 
 def read_pairs(
-    source: FilePath, target: FilePath | None = None, position: Position | None = None
+    source: FilePath, target: FilePath | None = None, *, position: Position | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield sentence pairs: of two files line by line, or of one whose lines hold both sides.
 
