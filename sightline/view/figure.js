@@ -830,11 +830,13 @@ class Figure {
       return focuses.flatMap((focus, index) => {
         const cells = focus.row !== null && focus.column !== null ? [focus.row * view.columns + focus.column]
           : focus.row !== null ? rowCells(view, focus.row) : columnCells(view, focus.column);
-        return cells.filter((cell) => Math.abs(view.shares[cell]) >= LEAST_SHARE_FOCUSED).map((cell) => ({ cell, index, focused: true }));
+        const isShown = (cell) => Math.abs(view.shares[cell]) >= LEAST_SHARE_FOCUSED || view.marks.get(cell) === "missed";
+        return cells.filter(isShown).map((cell) => ({ cell, index, focused: true }));
       });
     }
     if (this.long) return [];
-    if (picture.links) return [...view.scores.keys()].filter((cell) => view.scores[cell] > 0).map((cell) => ({ cell, index: 0 }));
+    const isDrawn = (cell) => view.scores[cell] > 0 || view.marks.get(cell) === "missed";
+    if (picture.links) return [...view.scores.keys()].filter(isDrawn).map((cell) => ({ cell, index: 0 }));
     return [...Array(view.rows).keys()]
       .flatMap((row) => strongest(view.shares, rowCells(view, row), LINKS_PER_ROW))
       .filter((cell) => Math.abs(view.shares[cell]) >= LEAST_SHARE)
@@ -862,11 +864,11 @@ class Figure {
       const down = to.top >= from.bottom - 2;
       const [y1, y2] = down ? [from.bottom, to.top] : [from.top, to.bottom];
       const bend = down ? (y2 - y1) * 0.55 : -18;
-      const opacity = Math.min(1, (Math.abs(view.shares[cell]) / view.largestShare) * (focused ? 1.2 : 0.75) + 0.06);
       const kind = view.marks.get(cell);
+      const opacity = kind === "missed" ? 1 : Math.min(1, (Math.abs(view.shares[cell]) / view.largestShare) * (focused ? 1.2 : 0.75) + 0.06);
       const colour = view.shares[cell] < 0 ? "negative" : index ? "second" : "positive";
       return [draw("path", {
-        class: `${colour}${kind === "wrong" ? " wrong" : ""}`, "stroke-opacity": opacity.toFixed(3), "stroke-width": focused ? 2.4 : 1.8,
+        class: `${colour}${kind === "wrong" || kind === "missed" ? ` ${kind}` : ""}`, "stroke-opacity": opacity.toFixed(3), "stroke-width": focused ? 2.4 : 1.8,
         d: `M${from.x.toFixed(1)} ${y1.toFixed(1)}C${from.x.toFixed(1)} ${(y1 + bend).toFixed(1)} ${to.x.toFixed(1)} ${(y2 - bend).toFixed(1)} ${to.x.toFixed(1)} ${y2.toFixed(1)}`,
       })];
     });

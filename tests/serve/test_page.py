@@ -88,6 +88,18 @@ def test_a_tap_pins_on_a_phone(visit):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_a_phone_shows_everything_within_its_width_and_without_gaps(visit):
+    page = explained(visit(f"explain?text={'a' * 60}+cat&target={'b' * 60}+gato", **PHONE))
+    token(page, "row", 0).tap()
+    wait_until(page, "document.querySelector('.readout .answer') !== null")
+    page.wait_for_selector("main .word-panel h2", timeout=SLOW)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator(".questions .ask").bounding_box()["height"] < 60
+    page = visit("continue", **PHONE)
+    current = page.locator("header nav [aria-current]").bounding_box()
+    assert current["x"] + current["width"] <= 390
+
+
 def test_a_word_struck_out_changes_the_output(visit):
     page = explained(visit())
     token(page, "column", 1).click()
@@ -337,8 +349,7 @@ def test_a_drag_that_ends_elsewhere_links_nothing(visit):
     finger.move(x, 20)
     finger.lift()
     wait_until(page, "document.querySelectorAll('.dragging').length === 0")
-    page.wait_for_timeout(1000)  # a tap at once would be taken for the end of the flick
-    source.tap()
+    source.click()  # as ever; a tap right after it would be taken for the end of the flick
     wait_until(page, "document.querySelector('.pair .token.chosen') !== null")
     assert page.locator(".pair.checked").count() == 0
 
@@ -362,7 +373,9 @@ def test_a_link_is_corrected_by_the_keyboard(visit):
 def test_gold_links_are_laid_over(visit):
     page = visit("align?source=The+cat+sleeps.&target=El+gato+duerme.&gold=0-0+1-1+2-0")
     page.wait_for_selector(".pair .token", timeout=SLOW)
-    page.get_by_text("1 wrong, 1 missed").wait_for()
+    page.get_by_text("1 wrong (dashed), 1 missed (dotted)").wait_for()
+    curves = page.locator(".pair .curves path").evaluate_all("all => all.map((one) => one.getAttribute('class'))")
+    assert sorted(curves) == ["positive", "positive", "positive missed", "positive wrong"]
     page.wait_for_selector(".rate:has-text('33.3 %')", timeout=SLOW)
 
 

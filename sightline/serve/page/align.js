@@ -91,7 +91,7 @@ export function alignView(place, context) {
       const links = pair.corrected ?? pair.links;
       const wrong = links.filter((link) => !pair.gold.possible.some((one) => same(one, link))).length;
       const missed = pair.gold.sure.filter((one) => !links.some((link) => same(one, link))).length;
-      note.textContent = wrong || missed ? `${wrong} wrong, ${missed} missed` : "as in the gold alignment";
+      note.textContent = wrong || missed ? `${wrong} wrong (dashed), ${missed} missed (dotted)` : "as in the gold alignment";
     };
     tellErrors();
     return item;

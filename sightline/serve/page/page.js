@@ -40,6 +40,8 @@ function open(server) {
     ? server.models.some(({ task }) => task === view.task) : id !== "runs" || server.runs.length));
   const [id, view] = offered.find(([name]) => name === asked.view) ?? offered[0] ?? [null, null];
   nav.replaceChildren(...offered.map(([name, { name: text }]) => make("a", { href: `#${name}`, "aria-current": name === id ? "page" : null }, text)));
+  const current = nav.querySelector("[aria-current]");
+  nav.scrollLeft = current ? current.offsetLeft - nav.offsetLeft - 40 : 0; // a phone shows a part of the row
   close?.();
   close = null;
   modelPlace.replaceChildren();
