@@ -4,9 +4,14 @@ import json
 
 import numpy as np
 import pytest
+import zoo
+from fastapi.testclient import TestClient
+from serve.conftest import wait_for_models
 
 import sightline
 from sightline.attribution import Attribution
+from sightline.serve.app import create_app
+from sightline.serve.limits import Limits
 
 SENTENCE, TRANSLATION = "The black cat sleeps.", "El gato negro duerme."
 
@@ -214,6 +219,18 @@ def test_mistakes_are_refused_in_one_sentence(client, name):
     assert answer.status_code == status
     assert part in answer.json()["error"]
     assert "Traceback" not in answer.text
+
+
+def test_a_full_queue_and_a_model_that_loads_have_their_status():
+    app = create_app({"tiny": zoo.fresh("marian")}, Limits(waiting=0))
+    loading = post(TestClient(app, base_url="http://127.0.0.1"), "explain", {"source": "x"})  # nothing is started yet
+    assert (loading.status_code, loading.headers["retry-after"]) == (503, "1")
+    assert "still loading tiny" in loading.json()["error"]
+    with TestClient(app, base_url="http://127.0.0.1") as started:
+        wait_for_models(app)
+        full = post(started, "explain", {"source": "x"})
+    assert (full.status_code, full.headers["retry-after"]) == (429, "1")
+    assert "requests are waiting already" in full.json()["error"]
 
 
 def test_a_body_that_is_no_json(client):
