@@ -40,10 +40,10 @@ def sentences(count: int) -> tuple[list[str], list[str]]:
     return list(sources), list(targets)
 
 
-def marian() -> LoadedModel:
-    """Build a Marian of 6 + 6 layers, width 512 and 8 heads, with a tokenizer for the generated language."""
+def marian(texts: list[str] | None = None) -> LoadedModel:
+    """Build a Marian of 6 + 6 layers, width 512 and 8 heads, with pieces of the texts or of the generated language."""
     folder = Path(tempfile.mkdtemp())
-    texts = [text for side in sentences(2000) for text in side]
+    texts = texts or [text for side in sentences(2000) for text in side]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
         model_prefix=str(folder / "both"),
