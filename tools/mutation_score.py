@@ -52,7 +52,7 @@ TESTS = (
 )
 HEAVY = ("numba", "numpy", "pyarrow", "pytest", "scipy.stats", "torch", "transformers", "hypothesis", "sentencepiece")
 QUICK_TEST = 0.5  # CPU seconds, while it is traced; all sets of parameters of such a test are traced
-LONGEST_TEST = 20  # CPU seconds; a test that takes more with a change does not end any more
+LONGEST_TEST = 20  # CPU seconds above twice the usual; a test that takes more with a change does not end any more
 SURVIVED, FAILED = 0, 1
 
 
@@ -127,7 +127,7 @@ class _Score:
         def loop(items: list[Any]) -> None:
             functions = _find_functions({mutant.file for mutant in mutants}, self.root)
             files = {file for mutant in mutants for file in _candidates(mutant, self.root)}
-            traced = self.output.with_suffix(".uncompiled" if uncompiled else ".compiled")
+            traced = self._trace_path(uncompiled)
             self._read_trace(traced)
             here = [item for item in items if item.nodeid.partition("::")[0] in files]
             first = _first_parameters(here)
@@ -149,19 +149,24 @@ class _Score:
         path = self.root / mutant.file
         original, stamp = path.read_text(), path.stat().st_mtime
         tests = _candidates(mutant, self.root)
+        self._read_trace(self._trace_path(uncompiled))
 
         def session() -> None:
-            _run_pytest(tests, lambda items: self.run(mutant, items, None), uncompiled, all_of_them=True)
+            _run_pytest(tests, lambda items: self.run(mutant, items, None), uncompiled)
 
         path.write_text(ast.unparse(mutant.tree(self.root)))
         os.utime(path, (stamp + 10, stamp + 10))  # or Python takes what it had compiled before
         try:
-            _in_fork(session)
+            if _in_fork(lambda: importlib.import_module(_module_of(mutant.file))) == SURVIVED:
+                _in_fork(session)
         finally:
             path.write_text(original)
             os.utime(path, (stamp, stamp))
         if mutant.name not in {result["mutant"] for result in _read(self.output)}:
             self.write(mutant, "killed", "import", 0.0, 0)  # it cannot even be imported
+
+    def _trace_path(self, uncompiled: bool) -> Path:
+        return self.output.with_suffix(".uncompiled" if uncompiled else ".compiled")
 
     def _read_trace(self, path: Path) -> None:
         for test, passed, seconds, names in _read(path):
@@ -196,6 +201,8 @@ class _Score:
         ordered = _order(items, mutant, self.root)
         if change is not None:
             ordered = self._calling(ordered, mutant)
+        else:
+            ordered = [item for item in ordered if self.sound.get(item.nodeid, True)]
         while True:
             outcome, culprit, count = self._try(ordered, change)
             if outcome == "survived" or change is None or self._is_sound(culprit, items):
@@ -222,7 +229,8 @@ class _Score:
                 if time.process_time() > self.budget:
                     break
                 os.write(write, f"{number}\n".encode())
-                signal.setitimer(signal.ITIMER_PROF, LONGEST_TEST)
+                usual, _ = self.calls.get(item.nodeid, (0.0, set()))
+                signal.setitimer(signal.ITIMER_PROF, LONGEST_TEST + 2 * usual)
                 if not _passes(item, ordered[number + 1] if number + 1 < len(ordered) else None):
                     os._exit(FAILED)
             os._exit(SURVIVED)
@@ -259,10 +267,8 @@ def _in_fork(work: Callable[[], Any]) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _run_pytest(
-    tests: Sequence[str], loop: Callable[[list[Any]], None], uncompiled: bool, all_of_them: bool = False
-) -> None:
-    """Let pytest collect tests, and a function run them: if it needs all, only where every file can be imported."""
+def _run_pytest(tests: Sequence[str], loop: Callable[[list[Any]], None], uncompiled: bool) -> None:
+    """Let pytest collect tests, and a function run them."""
     import pytest
 
     class Plugin:
@@ -274,8 +280,7 @@ def _run_pytest(
         @staticmethod
         def pytest_runtestloop(session: Any) -> bool:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            if not (all_of_them and session.testsfailed):
-                loop(session.items)
+            loop(session.items)
             return True
 
     pytest.main([*tests, "-p", "no:cacheprovider", "-p", "no:timeout", "--continue-on-collection-errors"], [Plugin()])
@@ -292,6 +297,10 @@ def _function_of(test: str) -> str:
     return test.partition("[")[0]
 
 
+def _module_of(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def _outermost(name: str) -> str:
     return name.partition(".<locals>")[0]
 
@@ -302,7 +311,7 @@ def _outermost(name: str) -> str:
 def _find_functions(files: Iterable[str], root: Path) -> dict[tuple[str, str], list[FunctionType]]:
     """Find every function object of some files, wherever it is held."""
     for file in files:
-        importlib.import_module(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+        importlib.import_module(_module_of(file))
     paths = {str(root / file): file for file in files}
     found: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
     for one in gc.get_objects():
@@ -342,7 +351,7 @@ def _candidates(mutant: Mutant, root: Path) -> list[str]:
 
 def _ranks(mutant: Mutant, root: Path) -> dict[str, int]:
     path = Path(mutant.file)
-    module = mutant.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    module = _module_of(mutant.file)
     imports = re.compile(rf"{re.escape(module)}\b|from {re.escape(module.rpartition('.')[0])} import .*\b{path.stem}\b")
     area = path.parts[1]
     names = {path.stem, path.parent.name} if area == "studies" else {path.stem}
