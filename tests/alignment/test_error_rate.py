@@ -69,6 +69,14 @@ def test_intervals_agree_with_a_plain_bootstrap(corpus):
     assert score.interval[0] < score.value < score.interval[1]
 
 
+def test_an_interval_leaves_a_fortieth_out_on_either_side(monkeypatch):
+    """Of 18 links 5 are wrong; of 18 drawn, at most 1 is with a chance of 2.26 percent, at most 2 with 8.73."""
+    monkeypatch.setattr(error_rate, "RESAMPLES", 50_000)
+    gold = [Alignment([(0, 0)])] * 18
+    found = [Alignment([(0, 1)])] * 5 + gold[5:]
+    assert score_alignments(found, gold).aer.interval[0] == pytest.approx(100 * 2 / 18)
+
+
 def test_repeatable_by_seed_and_signed(corpus):
     first, again, other = (score_alignments(*corpus, seed=seed, rule="union") for seed in (1, 1, 2))
     assert first == again

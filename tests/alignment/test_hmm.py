@@ -200,6 +200,11 @@ def test_training_begins_with_model_1():
         first = train_ibm1(side, IBM1_ROUNDS)
         np.testing.assert_array_equal(model.lexicon.dense(), first.lexicon.dense())
         np.testing.assert_array_equal(model.null, first.null)
+        assert model.jumps.sum() == pytest.approx(1)
+        for distance in (-REACH, -1, 0, 2, REACH):
+            expected = math.exp(-abs(distance - 1) / 2) + 1e-4  # where the next word has 1 + 1e-4
+            assert model.jumps[number_of(distance)] / model.jumps[number_of(1)] == pytest.approx(expected / (1 + 1e-4))
+        assert model.jumps[FAR] / model.jumps[number_of(1)] == pytest.approx(1e-4 / (1 + 1e-4))
 
 
 def test_slabs_count_their_cells_from_zero(monkeypatch):
