@@ -8,14 +8,16 @@ It is no row of METHODS, since it explains no output: it compares two inputs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from sightline.attend.hooks import hooks
 from sightline.attribution import Attribution
 from sightline.errors import InputError, unknown_name
 from sightline.models.examples import Batch, Example
@@ -80,10 +82,49 @@ def encoder_states(
 ) -> Float[Tensor, "batch position width"]:
     """Return the states of one layer of the encoder, of length 1 where their cosine is wanted."""
     encoder = model.module.get_encoder() if model.has_encoder_and_decoder else model.module.base_model
-    output = encoder(input_ids=batch.ids, attention_mask=batch.mask.long(), output_hidden_states=True)
-    states = getattr(output, "hidden_states", None) or (output[0],)
-    count = len(states)
-    layer = round((count - 1) * USUAL_DEPTH) if settings.layer is None else settings.layer
+    inputs = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
+    layers = _find_layers(encoder)
+    if layers:
+        layer = _number_layer(settings.layer, len(layers) + 1)
+        states = _run_below(encoder, layers[layer], inputs) if layer < len(layers) else encoder(**inputs)[0]
+    else:
+        output = encoder(**inputs, output_hidden_states=True)
+        every = getattr(output, "hidden_states", None) or (output[0],)
+        states = every[_number_layer(settings.layer, len(every))]
+    return F.normalize(states, dim=-1) if settings.measure == "cosine" else states
+
+
+def _number_layer(layer: int | None, count: int) -> int:
+    """Return the number from 0 of a layer's states."""
+    if layer is None:
+        return round((count - 1) * USUAL_DEPTH)
     if not -count <= layer < count:
         raise InputError(f"There is no layer {layer}: the encoder's states are numbered 0 to {count - 1}.")
-    return F.normalize(states[layer], dim=-1) if settings.measure == "cosine" else states[layer]
+    return layer % count
+
+
+def _find_layers(encoder: nn.Module) -> nn.ModuleList | None:
+    """Find the layers of an encoder that runs each of its own once, one after the other."""
+    count = getattr(encoder.config, "num_hidden_layers", None)
+    lists = (module for module in encoder.modules() if isinstance(module, nn.ModuleList) and len(module) == count)
+    return next(lists, None)
+
+
+class _ReachedError(Exception):
+    """Ends a pass where it has come far enough."""
+
+
+def _run_below(
+    encoder: nn.Module, layer: nn.Module, inputs: dict[str, Tensor]
+) -> Float[Tensor, "batch position width"]:
+    """Run an encoder up to a layer, and return what the layer would have been given."""
+    given: list[Tensor] = []
+
+    def stop(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given.append(args[0] if args else kwargs["hidden_states"])
+        raise _ReachedError
+
+    with hooks(before=[(layer, stop)]), suppress(_ReachedError):
+        encoder(**inputs)
+    [states] = given
+    return states

@@ -36,6 +36,7 @@ from sightline.serve.wording import WORDINGS, Wording
 from sightline.serve.work import Abandoned, Job, Worker, Workers
 
 Tell = Callable[[str, Any], None]
+Words = asyncio.Queue[tuple[str, Any]]
 LOOK_EVERY = 0.2  # seconds between looks whether the client is still there
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": bodies.Problem, "description": "The body cannot be read."},
@@ -362,18 +363,9 @@ def wants_events(request: Request) -> bool:
 
 
 def stream(worker: Worker, tell_words: Callable[[LoadedModel, Tell], None], limits: Limits) -> StreamingResponse:
-    """Answer with what a worker tells while it works."""
-    return StreamingResponse(
-        stream_words(worker, tell_words, limits), media_type="text/event-stream", headers={"cache-control": "no-store"}
-    )
-
-
-async def stream_words(
-    worker: Worker, tell_words: Callable[[LoadedModel, Tell], None], limits: Limits
-) -> AsyncIterator[str]:
-    """Yield server-sent events: `word` for each word, then `done`, or `error` with one sentence."""
+    """Queue a job, and answer with what it tells while it works; a queue that is full refuses it before that."""
     loop = asyncio.get_running_loop()
-    words: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+    words: Words = asyncio.Queue()
 
     def tell(kind: str, data: Any) -> None:
         if job.abandoned.is_set():
@@ -384,12 +376,17 @@ async def stream_words(
         tell_words(model, tell)
         return [None]
 
-    try:
-        job = worker.submit(Job(run, None))
-    except SightlineError as error:
-        yield event("error", {"error": str(error)})
-        return
+    job = Job(run, None)
+    worker.submit(job)
     job.result.add_done_callback(lambda done: _tell_failure(done, words))
+    return StreamingResponse(
+        stream_words(job, words, limits), media_type="text/event-stream", headers={"cache-control": "no-store"}
+    )
+
+
+async def stream_words(job: Job, words: Words, limits: Limits) -> AsyncIterator[str]:
+    """Yield server-sent events: `word` for each word, then `done`, or `error` with one sentence."""
+    loop = asyncio.get_running_loop()
     end = loop.time() + limits.seconds
     try:
         while True:
@@ -403,7 +400,7 @@ async def stream_words(
         job.abandon()
 
 
-def _tell_failure(done: asyncio.Future[Any], words: asyncio.Queue[tuple[str, Any]]) -> None:
+def _tell_failure(done: asyncio.Future[Any], words: Words) -> None:
     error = None if done.cancelled() else done.exception()
     if error is not None:
         sentence = (

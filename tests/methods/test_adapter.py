@@ -12,6 +12,7 @@ from methods.literal import close
 
 import sightline
 from sightline.attend.alignment import AdapterShape, AlignmentAdapter
+from sightline.attend.hooks import hooks
 from sightline.errors import InputError
 from sightline.methods.adapter import read_both_ways
 from sightline.methods.similarity import SimilaritySettings, similarity
@@ -71,12 +72,15 @@ def test_both_ways_are_what_they_define(name: str) -> None:
         np.testing.assert_array_equal(why.scores, both.forward.scores)
 
 
-@pytest.mark.parametrize("name", ["marian", "bert-classifier"])
+ENCODERS = ["marian", "pegasus", "m2m100", "t5", "bert-classifier", "roberta-classifier", "distilbert-classifier"]
+
+
+@pytest.mark.parametrize("name", ENCODERS)
 @torch.no_grad()
 def test_similarity_is_what_it_defines(name: str) -> None:
     model = zoo.precise(name)
     sources, targets = ([model.encode(pair[side], None) for pair in PAIRS] for side in (0, 1))
-    encoder = model.module.get_encoder() if name == "marian" else model.module.bert
+    encoder = model.module.base_model if "classifier" in name else model.module.get_encoder()
 
     def states(example, layer: int) -> torch.Tensor:
         return encoder(torch.tensor([example.ids]), output_hidden_states=True).hidden_states[layer][0]
@@ -89,6 +93,9 @@ def test_similarity_is_what_it_defines(name: str) -> None:
             if measure == "cosine":
                 expected = torch.stack([torch.cosine_similarity(t[None], x) for t in y])
             close(why.scores, expected)
+    last = next(module for module in encoder.modules() if isinstance(module, torch.nn.ModuleList))[-1]
+    with hooks(before=[(last, lambda *_: pytest.fail("the last layer is not needed"))]):
+        similarity(model, sources, targets, SimilaritySettings(layer=0))
     for layer in (-4, 3):
         with pytest.raises(InputError, match=f"There is no layer {layer}: .* numbered 0 to 2"):
             similarity(model, sources, targets, SimilaritySettings(layer=layer))

@@ -221,14 +221,16 @@ def test_mistakes_are_refused_in_one_sentence(client, name):
     assert "Traceback" not in answer.text
 
 
-def test_a_full_queue_and_a_model_that_loads_have_their_status():
+@pytest.mark.parametrize(("path", "headers"), [("explain", {}), ("translate", EVENTS)])
+def test_a_full_queue_and_a_model_that_loads_have_their_status(path, headers):
     app = create_app({"tiny": zoo.fresh("marian")}, Limits(waiting=0))
-    loading = post(TestClient(app, base_url="http://127.0.0.1"), "explain", {"source": "x"})  # nothing is started yet
+    not_started = TestClient(app, base_url="http://127.0.0.1")
+    loading = post(not_started, path, {"source": "x"}, headers=headers)
     assert (loading.status_code, loading.headers["retry-after"]) == (503, "1")
     assert "still loading tiny" in loading.json()["error"]
     with TestClient(app, base_url="http://127.0.0.1") as started:
         wait_for_models(app)
-        full = post(started, "explain", {"source": "x"})
+        full = post(started, path, {"source": "x"}, headers=headers)
     assert (full.status_code, full.headers["retry-after"]) == (429, "1")
     assert "requests are waiting already" in full.json()["error"]
 
