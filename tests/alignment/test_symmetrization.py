@@ -13,7 +13,6 @@ from sightline.alignment.error_rate import score_alignments
 from sightline.alignment.formats import read_alignments, read_lengths, write_alignments
 from sightline.alignment.links import Alignment
 from sightline.alignment.symmetrization import (
-    NEIGHBOURS,
     RULES,
     symmetrize,
     symmetrize_all,
@@ -22,6 +21,7 @@ from sightline.alignment.symmetrization import (
 from sightline.errors import InputError
 
 REPOSITORY = Path(__file__).parents[2]
+NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))  # as Koehn et al. list them
 LINKS = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=16)
 
 
