@@ -6,12 +6,13 @@
 - `memory`: the peak memory of `align` with the model of recipes/tiny.yaml on more and more generated pairs;
 - `speed`: pairs a second with the model in the box, one of OPUS-MT's size and one of BERT-base's, beside SimAlign and
   awesome-align on the same BERT and the bare passes that they need;
+- `translation`: sentences a second with a model of OPUS-MT's size, beside CTranslate2;
 - `causal`: seconds a text with a Llama of 135 million parameters, beside Interpreto, Inseq and the bare pass;
 - `ray`: workers on a cluster against worker processes and one process.
 
-`killed`, `speed` and `ray` read Europarl. Peers that are not installed are left out; so as not to touch what is
-installed, put them into a folder of their own (`pip install --no-deps --target peers simalign awesome-align interpreto`
-and what they lack) and name it in PYTHONPATH.
+All but `memory` and `causal` read Europarl. Peers that are not installed are left out; so as not to touch what is
+installed, put them into a folder of their own and name it in PYTHONPATH:
+`pip install --no-deps --target peers simalign awesome-align interpreto ctranslate2`, and what they lack.
 """
 
 from __future__ import annotations
@@ -182,6 +183,8 @@ def speed(count: int = 512, peers_count: int = 64) -> dict[str, Any]:
         found["BERT-base, bare passes one by one, pairs/s"] = peers_count / seconds(
             _bert_passes(bert, *few, batch=1), repeats=2
         )
+        bert.module.bfloat16()
+        found["BERT-base in bfloat16, pairs/s"] = peers_count / _align_seconds(bert, *few, **similarity)
         for name, prepare in (("SimAlign", _simalign), ("awesome-align", _awesome_align)):
             try:
                 align = prepare(Path(folder), *few)
@@ -189,6 +192,9 @@ def speed(count: int = 512, peers_count: int = 64) -> dict[str, Any]:
                 continue
             found[f"{name}, pairs/s"] = peers_count / seconds(align, repeats=2)
             found[f"BERT-base / {name}"] = found["BERT-base, pairs/s"] / found[f"{name}, pairs/s"]
+            found[f"BERT-base in bfloat16 / {name}"] = (
+                found["BERT-base in bfloat16, pairs/s"] / found[f"{name}, pairs/s"]
+            )
             found[f"OPUS-MT's size / {name}"] = found["OPUS-MT's size, pairs/s"] / found[f"{name}, pairs/s"]
     found["OPUS-MT's size, time / bare pass"] = (
         found["OPUS-MT's size, bare pass, pairs/s"] / found["OPUS-MT's size, pairs/s"]
@@ -267,6 +273,40 @@ def _awesome_align(folder: Path, sources: list[str], targets: list[str]) -> Call
             word_align(settings, model, tokenizer)
 
     return align
+
+
+# Translation
+
+
+def translation(count: int = 64, pieces: int = 32) -> dict[str, Any]:
+    """Translate greedily into so many pieces a sentence (random weights never end one) beside CTranslate2."""
+    sources = [source for source, _ in europarl(count)]
+    model = marian(sources)
+    limits = {"min_new_tokens": pieces, "max_new_tokens": pieces, "num_beams": 1}
+    found: dict[str, Any] = {"sentences": count, "pieces of each translation": pieces}
+    sightline.translate(model, sources[:2], **limits)  # checks on first use are not what is measured
+    found["sightline translate, sentences/s"] = count / seconds(
+        lambda: sightline.translate(model, sources, **limits), repeats=2
+    )
+    with suppress(ImportError), TemporaryDirectory(prefix="sightline-ct2-") as folder:
+        from ctranslate2 import Translator
+        from ctranslate2.converters import TransformersConverter
+
+        model.module.save_pretrained(f"{folder}/model")
+        model.tokenizer.save_pretrained(f"{folder}/model")
+        TransformersConverter(f"{folder}/model").convert(f"{folder}/converted")
+        for kind in ("float32", "int8"):
+            translator = Translator(f"{folder}/converted", compute_type=kind, intra_threads=torch.get_num_threads())
+
+            def translate(translator: Any = translator) -> None:
+                ids = model.tokenizer(sources)["input_ids"]
+                translator.translate_batch(
+                    [model.tokenizer.convert_ids_to_tokens(one) for one in ids], beam_size=1, max_batch_size=32,
+                    min_decoding_length=pieces, max_decoding_length=pieces,
+                )  # fmt: skip
+
+            found[f"CTranslate2 in {kind}, sentences/s"] = count / seconds(translate, repeats=2)
+    return found
 
 
 # Causal models
@@ -366,6 +406,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "killed": ("align, killed and resumed", killed),
     "memory": ("align, peak memory", memory),
     "speed": ("align, beside other aligners", speed),
+    "translation": ("translate, beside CTranslate2", translation),
     "causal": ("causal models", causal),
     "ray": ("align on a cluster", ray),
 }

@@ -13,6 +13,7 @@ import typer
 from sightline.cli.options import (
     STANDARD_OUTPUT,
     Address,
+    Dtype,
     Engine,
     Gpus,
     OnError,
@@ -84,6 +85,7 @@ def align(
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
     prefix: Prefix = "",
+    dtype: Dtype = None,
     format: Annotated[
         str, typer.Option(help="Format of the result: pharaoh, naacl, jsonl or words (cat–gato).")
     ] = "pharaoh",
@@ -125,8 +127,8 @@ def align(
         from sightline.alignment.links import draw_page
         from sightline.corpus.progress import Progress
 
-        if any([reverse, setting, extraction, threshold, explain_choice, with_aligner, method != "auto"]):
-            raise InputError("A statistical aligner needs no reverse model, method, setting or extraction.")
+        if any([reverse, setting, extraction, threshold, explain_choice, with_aligner, dtype, method != "auto"]):
+            raise InputError("A statistical aligner needs no reverse model, method, setting, extraction or precision.")
         if min_confidence:
             raise InputError("--min-confidence belongs to a model's links: give --confidences, and filter them.")
         if running != Running():
@@ -150,7 +152,7 @@ def align(
     from sightline.alignment.parallel import try_pairs
     from sightline.corpus.jobs import AlignJob, ModelName
 
-    named = ModelName(model or BOX_MODEL, source_lang, target_lang, prefix)
+    named = ModelName(model or BOX_MODEL, source_lang, target_lang, prefix, dtype=dtype)
     options = {
         "method": method,
         "effort": effort,

@@ -18,6 +18,9 @@ TargetLanguage = Annotated[
     str | None, typer.Option("--target-lang", help="Language of the target (the same, and OPUS-MT).")
 ]
 Prefix = Annotated[str, typer.Option(help="Text to put before each source (T5).")]
+Dtype = Annotated[
+    str | None, typer.Option(help="Precision: float32, float16 or bfloat16 (faster where the processor has it).")
+]
 Beam = Annotated[int, typer.Option(min=1, help="Hypotheses kept at a time; 1 is greedy.")]
 LengthPenalty = Annotated[float, typer.Option(help="Power of the length; larger values favour longer translations.")]
 AligningMethod = Annotated[str, typer.Option(help="How to align: see `sightline align --help`.")]

@@ -12,6 +12,7 @@ from sightline.cli.options import (
     Address,
     AligningMethod,
     Beam,
+    Dtype,
     Engine,
     Gpus,
     LengthPenalty,
@@ -44,6 +45,7 @@ def translate(
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
     prefix: Prefix = "",
+    dtype: Dtype = None,
     output: Output = STANDARD_OUTPUT,
     json: Annotated[bool, typer.Option("--json", help="Write JSON lines, links with confidences.")] = False,
     resume: Resume = False,
@@ -65,7 +67,7 @@ def translate(
     from sightline.corpus.jobs import ModelName, TranslateJob
 
     job = TranslateJob(
-        model=ModelName(model, source_lang, target_lang, prefix),
+        model=ModelName(model, source_lang, target_lang, prefix, dtype=dtype),
         align={"method": method},
         generation=search_options(beam, length_penalty),
         with_links=align,

@@ -39,6 +39,7 @@ class ModelName:
     target_lang: str | None = None
     prefix: str = ""
     chat: bool = False
+    dtype: str | None = None
 
     def load(self) -> LoadedModel:
         """Load the model."""
@@ -46,6 +47,7 @@ class ModelName:
 
         return load(
             self.name,
+            dtype=self.dtype,
             source_lang=self.source_lang,
             target_lang=self.target_lang,
             prefix=self.prefix,
@@ -54,7 +56,7 @@ class ModelName:
 
     def reverse(self, name: str) -> ModelName:
         """Return another model for the reverse direction."""
-        return ModelName(name, self.target_lang, self.source_lang, self.prefix)
+        return ModelName(name, self.target_lang, self.source_lang, self.prefix, dtype=self.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)

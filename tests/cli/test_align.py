@@ -137,6 +137,21 @@ def test_translate(run, folder: str, texts: tuple[Path, Path], tmp_path: Path) -
         assert {(i, j) for i, j, _ in row["links"]} == translation.alignment.links
 
 
+def test_other_precisions(run, folder: str, texts: tuple[Path, Path]) -> None:
+    """The same numbers as in Python, and others than in float32."""
+    in_bfloat16 = sightline.load(folder, dtype="bfloat16")
+    found = [alignment.confidences for alignment in sightline.align(in_bfloat16, zoo.SOURCES, zoo.TARGETS, **NORMS)]
+    links = {}
+    for dtype in ("float32", "bfloat16"):
+        out = run("align", "-m", folder, *SET, *texts, "--json", "--dtype", dtype)[1]
+        links[dtype] = [json.loads(line)["links"] for line in out.splitlines()]
+    assert links["float32"] != links["bfloat16"]
+    assert [[(i, j) for i, j, _ in row] for row in links["bfloat16"][:-1]] == [sorted(one) for one in found]
+    assert run("translate", "-m", folder, texts[0], "--beam", 1, "--dtype", "bfloat16")[1].splitlines() == [
+        one.text for one in sightline.translate(in_bfloat16, [*zoo.SOURCES, ""], num_beams=1)
+    ]
+
+
 MISTAKES = {
     "Align either with --model or with a statistical aligner": ["align", "-m", "MODEL", "--aligner", "ibm1", "TEXT"],
     "needs no reverse model, method": ["align", "--aligner", "ibm1", "--method", "norms", "TEXT", "TEXT"],
@@ -149,6 +164,7 @@ MISTAKES = {
     "nothing.en cannot be read": ["align", "-m", "MODEL", "nothing.en", "TEXT"],
     "there must be a tab between source and target": ["align", "-m", "MODEL", "TEXT"],
     "There is no folder './nowhere'": ["translate", "-m", "./nowhere", "TEXT"],
+    "no data type 'float3': use": ["align", "-m", "MODEL", "--dtype", "float3", "TEXT", "TEXT"],
     "no method 'magic'": ["align", "-m", "MODEL", "--method", "magic", "TEXT", "TEXT"],
 }  # fmt: skip
 
