@@ -131,6 +131,7 @@ def _training(run: Path, recipe: Recipe, result: Mapping[str, Any]) -> list[str]
     model, training, data = recipe.model, recipe.training, recipe.data
     file = RECIPES / f"{run.name}.yaml"
     made_by = f"`sightline train recipes/{file.name}`" if file.is_file() else "`sightline train`"
+    started = f", starting from a model that was trained before (`{training.start}`)" if training.start else ""
     return [
         f"- Transformer of {result['parameters']:,} parameters: {model.encoder_layers} + {model.decoder_layers} "
         f"layers, width {model.width}, {model.heads} heads, feed-forward {model.feed_forward}; one embedding for both "
@@ -139,11 +140,27 @@ def _training(run: Path, recipe: Recipe, result: Mapping[str, Any]) -> list[str]
         f"{data.spaced:.0%} of the texts marks were set apart, as tokenised text has them; in {data.renamed:.0%} of "
         "the pairs with a name or number on both sides it was replaced by an invented one.",
         f"- {result['step']:,} steps of {training.batch_tokens:,} tokens in {result['minutes']:.0f} minutes "
-        f"({result['reason']}); weights: {result['weights']}; seed {recipe.seed}.",
+        f"({result['reason']}){started}; weights: {result['weights']}; seed {recipe.seed}.",
         f"- Versions: {', '.join(f'{package} {number}' for package, number in result['versions'].items())}; "
         f"packed at commit {commit() or 'unknown'}.",
         f"- Made by {made_by} and `python tools/pack_box_model.py`.",
     ]
+
+
+def write_adapter_card(adapted: Mapping[str, Any]) -> str:
+    """Write how the alignment adapter was trained."""
+    labels = "the model's own links"
+    if adapted["guided"]:
+        labels += " joined with those of a statistical aligner"
+    lines = [
+        "## The alignment adapter",
+        "",
+        f"Trained on the frozen model by `sightline adapt`, {len(adapted['rounds'])} rounds on {adapted['pairs']:,} "
+        f"pairs of its corpora with their marks set apart, in {adapted['minutes']:.0f} minutes; the first labels are "
+        f"{labels}, without gold (docs/alignment.md). Packed as float16.",
+        "",
+    ]
+    return "\n".join(["", *lines])
 
 
 def write_calibration_card(result: Mapping[str, Any]) -> str:

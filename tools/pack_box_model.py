@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from box_card import CREDITS, write_calibration_card, write_card
+from box_card import CREDITS, write_adapter_card, write_calibration_card, write_card
 from box_quality import Quality, measure, measure_guess
 
 import sightline
@@ -35,6 +35,7 @@ from sightline.models.saved_adapter import DESCRIPTION as ADAPTER
 from sightline.models.saved_adapter import WEIGHTS as ADAPTER_WEIGHTS
 from sightline.models.saved_calibration import attach_saved_calibration, save_calibration
 from sightline.models.sealed_weights import read_weights, write_weights
+from sightline.training.adapting import RESULT as ADAPTATION
 from sightline.training.corpus import Corpora, read_corpora
 from sightline.training.languages import learn_languages
 from sightline.training.readouts import keep_readouts
@@ -83,6 +84,9 @@ def pack(
             _write_calibration(calibrated, folder, twin)
             measured[CALIBRATED_MODEL] = _measure_packed(folder, twin, corpora, tests, recipe.data.languages[0])
         card = write_card(run, recipe, result, corpora, measured, measure_guess(guess, tests), bits)
+        adaptation = (adapted or run) / ADAPTATION
+        if adaptation.is_file():
+            card += write_adapter_card(_read_json(adaptation))
         if calibrated is not None:
             card += write_calibration_card(_read_json(calibrated / "result.json"))
         (folder / CARD).write_text(card, encoding="utf-8")

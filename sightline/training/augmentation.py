@@ -13,7 +13,7 @@ from sightline.data.corpora import TextPair
 MOST_JOINED = 6
 # As in the vocabulary, apostrophes and hyphens stay in their word.
 MARK = re.compile(r"([^\w\s'’-])")
-NAME_OR_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]{3,}")
+NAME_OR_NUMBER = re.compile(r"(?<!\w)(?:\d++(?:[.,:]\d++)*+|[^\W\d_]{3,}+)(?!\w)")  # whole words: the 2 of CO2 is none
 
 
 def augment(

@@ -53,6 +53,12 @@ def test_a_saved_model_explains_as_the_one_in_memory(name: str, tmp_path: Path) 
         np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-6)
 
 
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("of mine")
+    with pytest.raises(InputError, match=r"model cannot be written: Not a directory"):
+        zoo.model("marian").save(tmp_path / "file" / "model")
+
+
 def test_a_path_a_string_or_a_relative_path(marian: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(marian.parent)
     for given in (marian, str(marian), "./marian", "marian"):

@@ -72,6 +72,7 @@ def test_joined_texts_keep_to_the_greatest_number_of_words() -> None:
         ("The NATO summit", "La cumbre NATO", []),  # an acronym may have a translation
         ("a hotel in May", "un hotel en mayo", []),
         ("Article 7(g) of it", "Artículo 7(g) de él", ["7"]),
+        ("the G20 on CO2 in 3a", "el G20 sobre CO2 en 3a", []),  # parts of words
     ],
 )
 def test_names_and_numbers_that_both_sides_have_once_are_shared(source: str, target: str, shared: list[str]) -> None:
