@@ -5,21 +5,24 @@ from __future__ import annotations
 import copy
 import dataclasses
 import gzip
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 import zoo
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
+from scipy.spatial.distance import jensenshannon
 
 import sightline
 from sightline.attribution import Attribution, Tokens
 from sightline.data.language import GeneratedLanguage
-from sightline.studies.calibration import systems
+from sightline.studies.calibration import measuring, systems
 from sightline.studies.calibration.measuring import ENTROPIES, _show_example, measure_losses
 from sightline.studies.calibration.results import by_entropy_bins, priced
 from sightline.studies.calibration.significance import measure_gain
@@ -242,6 +245,166 @@ def test_gains_must_be_significant_and_greatest_on_little_data(system: str, gain
     assert [name for name, holds in verdicts(results).items() if not holds] == claims
 
 
+def distinct() -> dict[str, Any]:
+    """Make up results in which every figure of every run is another."""
+    number = iter(range(1, 1000))
+    results = made_up()
+    for system in [name for name in results if name != "gains"]:
+        for run in results[system]["runs"]:
+            for figure in ("bleu", "dev loss", "parameters", "minutes", "entropy change of all"):
+                run[figure] = next(number) / 8
+            for figure in ("tau weights", "tau masks", "mask", "divergence", "entropy change"):
+                run[figure] = [next(number) / 8, next(number) / 8]
+            run["losses"] = {way: next(number) / 8 for way in run["losses"]}
+    for gain in results["gains"]:
+        results["gains"][gain] = {
+            "pooled": next(number) / 8,
+            "p": next(number) / 1000,
+            "by_seed": [next(number) / 8, -next(number) / 8],
+        }
+    return results
+
+
+def mean(results: dict[str, Any], system: str, figure: str) -> Any:
+    return np.mean([run[figure] for run in results[system]["runs"]], axis=0)
+
+
+def half_range(results: dict[str, Any], system: str, figure: str) -> float:
+    """Return the standard deviation of two runs."""
+    first, second = (run[figure] for run in results[system]["runs"])
+    return abs(first - second) / 2
+
+
+def test_every_cell_of_the_tables() -> None:
+    results = distinct()
+    bleu, by_set, gains, losses, entropies, costs = (table.measured(results) for table in STUDY.tables)
+    pair = lambda system, figure: [mean(results, system, figure), half_range(results, system, figure)]  # noqa: E731
+    assert by_set == {}
+    systems = {"small": ("baseline", "fixed", "anneal", "gate"), "large": ("baseline", "gate")}
+    columns = {"small": "here, 100 pairs", "large": "here, 500 pairs"}
+    expected: dict[str, dict[str, Any]] = {}
+    for size, names in systems.items():
+        for name in names:
+            expected.setdefault(name, {})[columns[size]] = pytest.approx(pair(f"{size} {name}", "bleu"))
+    assert bleu == expected
+    assert set(gains) == set(results["gains"])
+    for name, gain in results["gains"].items():
+        assert gains[name] == {
+            "seeds": 2,
+            "BLEU": pytest.approx(pair(name, "bleu")),
+            "gain": f"{gain['pooled']:+.2f}",
+            "p": f"{gain['p']:.3f}",
+            "gain by seed": f"{gain['by_seed'][0]:+.1f} / {gain['by_seed'][1]:+.1f}",
+            "mean mask by layer": " / ".join(f"{layer:.3f}" for layer in mean(results, name, "mask")),
+        }
+    calibrated = ("small fixed", "small anneal", "small gate", "large gate")
+    assert set(losses) == set(calibrated)
+    for system in calibrated:
+        for way in ("calibrated", "original", "perturbed", "shuffled"):
+            runs = results[system]["runs"]
+            assert losses[system][way] == pytest.approx(np.mean([run["losses"][way] for run in runs]))
+        lowest, highest = mean(results, system, "entropy change")
+        assert entropies["layer 1"][system] == f"{lowest:+.4f}"
+        assert entropies["layer 2"][system] == f"{highest:+.4f}"
+        assert entropies["all"][system] == f"{mean(results, system, 'entropy change of all'):+.4f}"
+    assert set(costs) == {"small baseline", "large baseline", *calibrated}
+    for system, row in costs.items():
+        assert row == {
+            "parameters": results[system]["runs"][0]["parameters"],
+            "minutes of training": pytest.approx(pair(system, "minutes")),
+            "dev loss": pytest.approx(pair(system, "dev loss")),
+        }
+
+
+def test_plots_show_the_figures() -> None:
+    results = distinct()
+    figures = {re.findall(r"figure (\d)", plot["title"])[0] + plot["y"]["label"]: plot for plot in STUDY.plots(results)}
+    shown = {
+        name: {one["name"]: one["y"] for one in plot["series"]} for name, plot in figures.items() if name[0] != "7"
+    }
+    tau = "Kendall's τ with the gradients"
+    for figure, series in (
+        (f"2{tau}", {"small text": ("small baseline", "tau weights"), "large text": ("large baseline", "tau weights")}),
+        (f"5{tau}", {"attention": ("small gate", "tau weights"), "1 - m": ("small gate", "tau masks")}),
+        (
+            "6Jensen-Shannon divergence",
+            {name: (name, "divergence") for name in ("small fixed", "small anneal", "small gate", "large gate")},
+        ),
+    ):
+        assert shown[figure] == {name: pytest.approx(mean(results, *place).tolist()) for name, place in series.items()}
+    priced_systems = ("alpha 0.01", "small gate", "alpha 1")
+    masks = [mean(results, system, "mask") for system in priced_systems]
+    assert shown["4mean of m"] == {
+        "all layers": pytest.approx([one.mean() for one in masks]),
+        "layer 1": pytest.approx([one[0] for one in masks]),
+        "layer 2": pytest.approx([one[1] for one in masks]),
+    }
+    assert shown["4BLEU"] == {
+        "gate": pytest.approx([mean(results, system, "bleu") for system in priced_systems]),
+        "baseline": pytest.approx([mean(results, "small baseline", "bleu")] * 3),
+    }
+    assert figures["7Jensen-Shannon divergence"]["series"][0]["y"] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
+
+
+def test_every_figure_of_a_calibrated_model_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [(7, 6), (9, 8)]
+    original, calibrated, masks = ([made(*size, 10 * part + n) for n, size in enumerate(sizes)] for part in range(3))
+    importance = [
+        Attribution(made(*size, 40 + n).scores[0, 0], one.source, one.target)
+        for (n, size), one in zip(enumerate(sizes), original, strict=True)
+    ]
+    asked = {
+        ("attention", True): original,
+        ("attention", False): calibrated,
+        ("attention", None): original,
+        ("perturbation_mask", None): masks,
+        ("hidden_gradient", None): importance,
+    }
+
+    def explain(
+        model: Any, sources: list[str], targets: list[str], method: str, original: bool | None = None, **_: Any
+    ) -> list[Attribution]:
+        assert (sources, targets) == (["a", "b"], ["c", "d"])
+        return asked[method, original]
+
+    monkeypatch.setattr(measuring, "explain", explain)
+    monkeypatch.setattr(measuring, "measure_losses", lambda *arguments: {"calibrated": arguments[1:]})
+    plain = zoo.model("marian")
+    found = measuring.measure_attention(sightline.calibrate(plain), ["a", "b"], ["c", "d"], seed=3)
+    for layer in range(2):
+        rows: dict[str, list[float]] = {"divergence": [], "change": [], "weights": [], "masks": [], "kept": []}
+        for before, after, mask, gradient in zip(original, calibrated, masks, importance, strict=True):
+            for t in range(before.scores.shape[2]):
+                for head in range(3):
+                    p, q = (one.scores[layer, head, t] / one.scores[layer, head, t].sum() for one in (before, after))
+                    rows["divergence"].append(jensenshannon(p, q) ** 2)
+                    rows["change"].append(scipy.stats.entropy(q) - scipy.stats.entropy(p))
+                for name, one in (("weights", before), ("masks", mask)):
+                    tau = scipy.stats.kendalltau(one.scores[layer, :, t].mean(0), gradient.scores[t])
+                    rows[name].append(tau.statistic)
+            rows["kept"] += (1 - mask.scores[layer]).mean(-1).ravel().tolist()
+        for name, figure in (
+            ("divergence", "divergence"),
+            ("change", "entropy change"),
+            ("weights", "tau weights"),
+            ("masks", "tau masks"),
+            ("kept", "mask"),
+        ):
+            assert found[figure][layer] == pytest.approx(np.mean(rows[name]), abs=1e-6), figure
+        bins = found["divergence by entropy"][layer]
+        assert sum(count for *_, count in bins) == len(rows["divergence"])
+        total = sum(one * count for one, _, count in bins if count)
+        assert total / len(rows["divergence"]) == pytest.approx(np.mean(rows["divergence"]), abs=1e-6)
+    of_all = []
+    for before, after in zip(original, calibrated, strict=True):
+        p, q = ((one.scores / one.scores.sum(-1, keepdims=True)).mean((0, 1)) for one in (before, after))
+        of_all += (scipy.stats.entropy(q, axis=-1) - scipy.stats.entropy(p, axis=-1)).tolist()
+    assert found["entropy change of all"] == pytest.approx(np.mean(of_all), abs=1e-6)
+    assert found["losses"] == {"calibrated": (["a", "b"], ["c", "d"], 3)}
+    uncalibrated = measuring.measure_attention(plain, ["a", "b"], ["c", "d"], seed=3)
+    assert uncalibrated == {"tau weights": found["tau weights"]}
+
+
 def test_bins_with_few_rows_are_left_out_and_others_weighed_by_their_rows() -> None:
     results = made_up()
     first, second = results["small gate"]["runs"]
@@ -249,6 +412,13 @@ def test_bins_with_few_rows_are_left_out_and_others_weighed_by_their_rows() -> N
     second["divergence by entropy"] = [[[0.4, 0, 60], [0.3, 0, 10], [None, None, 0]]]
     assert by_entropy_bins(results, "small gate")[0] == pytest.approx([0.3, np.nan, np.nan], nan_ok=True)
     assert np.diff(ENTROPIES) == pytest.approx(0.8), "figure 7's bins are equally wide"
+
+
+def test_a_single_price_says_nothing_about_the_mask() -> None:
+    results = {name: result for name, result in made_up().items() if not name.startswith("alpha")}
+    (claim,) = (one for one in STUDY.claims if one.id == "price")
+    assert claim.judge(results) is None
+    assert claim.judge(made_up()) is not None
 
 
 def test_gates_are_listed_by_their_price() -> None:

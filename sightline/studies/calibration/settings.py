@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+GENERATED = "generated"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -34,6 +36,8 @@ class Settings:
     layers: int
     heads: int
     feed_forward: int
+    norm: str
+    """`post` as in the paper, or `pre`, with which little text is learned in far fewer steps."""
     dropout: float
     vocabulary: int
     batch_tokens: int
@@ -50,7 +54,7 @@ class Settings:
 
 
 QUICK = Settings(
-    corpus="generated",
+    corpus=GENERATED,
     languages=("source", "target"),
     pairs=(1500, 6000),
     steps=(240, 240),
@@ -67,6 +71,7 @@ QUICK = Settings(
     layers=2,
     heads=4,
     feed_forward=128,
+    norm="post",
     dropout=0.0,
     vocabulary=400,
     batch_tokens=1024,
@@ -80,7 +85,7 @@ STANDARD = Settings(
     corpus="multi30k",
     languages=("de", "en"),
     pairs=(10_000, 28_000),
-    steps=(2400, 4000),
+    steps=(1500, 2500),
     seeds=(5, 3),
     dev_pairs=1000,
     test_pairs=1014,
@@ -94,10 +99,11 @@ STANDARD = Settings(
     layers=3,
     heads=4,
     feed_forward=256,
-    dropout=0.2,
+    norm="pre",
+    dropout=0.15,
     vocabulary=4000,
     batch_tokens=1024,
-    learning_rate=3e-3,
+    learning_rate=4e-3,
     warmup=250,
     checkpoints=10,
     beam=4,
@@ -114,6 +120,7 @@ PAPER = replace(
     layers=6,
     heads=8,
     feed_forward=2048,
+    norm="post",
     dropout=0.1,
     vocabulary=32_000,
     batch_tokens=32_000,

@@ -25,7 +25,7 @@ from sightline.data.language import GeneratedLanguage, LanguageSettings
 from sightline.errors import InputError
 from sightline.files import write_text
 from sightline.studies.calibration.measuring import measure_run
-from sightline.studies.calibration.settings import Settings
+from sightline.studies.calibration.settings import GENERATED, Settings
 from sightline.studies.calibration.significance import measure_gain
 from sightline.studies.study import Step, Work
 from sightline.training import train
@@ -83,6 +83,7 @@ def build_recipe(
             "width": settings.width,
             "heads": settings.heads,
             "feed_forward": settings.feed_forward,
+            "norm": settings.norm,
             "dropout": settings.dropout,
         },
         "training": {
@@ -153,7 +154,7 @@ def _compare(work: Work, names: Sequence[str], settings: Settings) -> dict[str, 
 def _read_texts(settings: Settings, size: str, data: Path | None) -> dict[str, list[TextPair]]:
     """Read the pairs to train on, to choose checkpoints by, and to test on; none of the last is among the others."""
     count, dev = settings.pairs[SIZES.index(size)], settings.dev_pairs
-    if settings.corpus == "generated":
+    if settings.corpus == GENERATED:
         language = GeneratedLanguage(LANGUAGE)
         streams: dict[str, Iterator[TextPair]] = {
             role: ((one.source, one.target) for one in language.stream(role)) for role in ("train", "test")
