@@ -59,8 +59,7 @@ def study(
     if (name == ALL or kept is not None) and (only or changes):
         raise InputError("--only, --model and --models belong to a single study.")
     if kept is not None:
-        results = draw_studies(kept, output or Path("runs") / "studies-kept")
-        results = [result for result in results if name in (ALL, result.document["study"])]
+        results = draw_studies(kept, output or Path("runs") / "studies-kept", name)
     elif name == ALL:
         results = run_all_studies(preset, data=data, output=output, quiet=quiet)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sightline.errors import InputError
+from sightline.errors import InputError, unknown_name
 from sightline.files import check_folder_writable, write_text
 from sightline.json_files import read_json, write_json
 from sightline.studies import STUDIES
@@ -44,16 +44,25 @@ def run_all_studies(
     return results
 
 
-def draw_studies(kept: str | Path, output: str | Path) -> list[StudyResult]:
-    """Draw the reports of kept results, each the `study.json` of a finished study, and an index of them."""
+def draw_studies(kept: str | Path, output: str | Path, name: str = ALL) -> list[StudyResult]:
+    """Draw the reports of kept results, each the `study.json` of a finished study, and an index of them.
+
+    `name` is the study to draw, by default all that were kept.
+    """
+    if name not in (ALL, *STUDIES):
+        raise unknown_name("study", name, (ALL, *STUDIES))
     kept, folder = Path(kept), Path(output)
     paths = sorted(kept.glob("*.json")) if kept.is_dir() else [kept]
     if not paths:
         raise InputError(f"{kept} holds no results (*.json): name the folder of kept study.json files.")
+    documents = [read_json(path, DOCUMENT, "Take it from a finished study again.") for path in paths]
+    chosen = [document for document in documents if name in (ALL, document["study"])]
+    if not chosen:
+        there = ", ".join(document["study"] for document in documents)
+        raise InputError(f"{kept} holds no results of the study {name}, but of: {there}.")
     check_folder_writable(folder)
     results = []
-    for path in paths:
-        document = read_json(path, DOCUMENT, "Take it from a finished study again.")
+    for document in chosen:
         place = folder / document["study"]
         place.mkdir(parents=True, exist_ok=True)
         write_json(place / "study.json", document)

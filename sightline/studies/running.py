@@ -65,8 +65,8 @@ def run_study(
     """Run a study, or go on with one that was stopped, and write its report.
 
     `data` is the folder of real corpora, by default the usual one where it exists. The output is by default
-    `runs/NAME-PRESET`. `only` runs the steps whose names begin so, so that several processes can share out a study
-    in one folder; whichever finishes the last step writes the report. `changes` are settings that differ from the
+    `runs/NAME-PRESET`. `only` runs the steps whose names start with it, so that several processes can share out a
+    study in one folder; whichever finishes the last step writes the report. `changes` are settings that differ from the
     preset's, such as the models to measure.
     """
     if isinstance(study, str):
@@ -249,7 +249,7 @@ def _report(
         "plots": _plain(list(study.plots(results))),
         "deviations": list(study.deviations),
         "settings": _plain(dataclasses.asdict(settings)),
-        "real data": data is not None,
+        "real data": study.on_real_data(settings, data),
         "seconds": seconds,
         **provenance(),
     }

@@ -109,3 +109,5 @@ class Study:
     plots: Callable[[Results], Sequence[Mapping[str, Any]]] = field(default=lambda results: ())
     deviations: Sequence[str] = ()
     """What is done otherwise than in the paper, each in one sentence."""
+    on_real_data: Callable[[Any, Path | None], bool] = field(default=lambda settings, data: data is not None)
+    """Whether, with these settings and this folder of corpora, real data are measured."""

@@ -12,6 +12,9 @@ from sightline.view.plots import draw_plot
 from sightline.view.tables import draw_cells
 
 Document = Mapping[str, Any]
+CLAIMS_HEADER = ("claim", "verdict", "here", "paper")
+CHARTS = ("lines", "points", "bars")
+"""The kinds of plot that have the same width; heat maps are as wide as their tables."""
 VERDICT_CLASSES = {"holds": "holds", "does not hold": "fails", "not measured": "faint"}
 
 
@@ -19,21 +22,32 @@ def render_report_page(document: Document) -> str:
     """Draw the report as a page that needs no network and no script."""
     parts = [
         f"<p class='lead'>{escape(document['paper'])}</p>",
-        f"<p>{escape(_how(document)).replace('`', '')}</p>",
+        f"<p>{_code(_how(document))}</p>",
         "<h2>Claims</h2>",
-        draw_cells(("claim", "verdict", "here", "paper"), _claim_rows(document), VERDICT_CLASSES),
+        f"<div class='claims'>{draw_cells(CLAIMS_HEADER, _claim_rows(document), VERDICT_CLASSES)}</div>",
+        f"<div class='figures'>{''.join(map(_figure_element, document['plots']))}</div>",
     ]
-    for plot in document["plots"]:
-        note = f"<figcaption>{escape(plot['note'])}</figcaption>" if plot.get("note") else ""
-        parts.append(f"<figure>{draw_plot(plot)}{note}</figure>")
     for table in document["tables"]:
         parts.append(f"<h2>{escape(_title(table))}</h2><p class='faint'>{LEGEND}</p>")
         parts.append(draw_cells(("", *table["columns"]), _figure_rows(table)))
     if document["deviations"]:
-        items = "".join(f"<li>{escape(text)}</li>" for text in document["deviations"])
+        items = "".join(f"<li>{_code(text)}</li>" for text in document["deviations"])
         parts.append(f"<h2>Done otherwise than in the paper</h2><ul>{items}</ul>")
     parts.append(f"<h2>Settings and versions</h2>{draw_cells(('name', 'value'), _conditions(document))}")
     return _page(document["title"], parts)
+
+
+def _figure_element(plot: Mapping[str, Any]) -> str:
+    note = f"<figcaption>{_code(plot['note'])}</figcaption>" if plot.get("note") else ""
+    kind = " class='chart'" if plot["kind"] in CHARTS else ""
+    return f"<figure{kind}>{draw_plot(plot)}{note}</figure>"
+
+
+def _code(text: str) -> str:
+    """Write text as HTML; what stands between backticks is code."""
+    return "".join(
+        f"<code>{escape(part)}</code>" if number % 2 else escape(part) for number, part in enumerate(text.split("`"))
+    )
 
 
 def render_report_markdown(document: Document) -> str:
@@ -43,7 +57,7 @@ def render_report_markdown(document: Document) -> str:
         document["paper"],
         _how(document),
         "## Claims",
-        _markdown_table(("claim", "verdict", "here", "paper"), _claim_rows(document)),
+        _markdown_table(CLAIMS_HEADER, _claim_rows(document)),
     ]
     for table in document["tables"]:
         parts += [f"## {_title(table)}", LEGEND, _markdown_table(("", *table["columns"]), _figure_rows(table))]
@@ -95,9 +109,9 @@ LEGEND = "Our figure (± standard deviation), then the paper's in brackets."
 def _how(document: Document) -> str:
     minutes = sum(document["seconds"].values()) / 60
     took = f"{minutes:.0f} minutes" if minutes >= 2 else f"{minutes * 60:.0f} seconds"
-    text = "real data" if document["real data"] else "generated data, since no real data were found"
+    text = "on real data" if document["real data"] else "without real corpora"
     command = f"sightline study {document['study']} --preset {document['preset']}"
-    return f"Measured with `{command}` on {text}, in {took}."
+    return f"Measured with `{command}` {text}, in {took}."
 
 
 def _claim_rows(document: Document) -> Iterator[tuple[str, ...]]:
@@ -133,11 +147,20 @@ def _title(table: Mapping[str, Any]) -> str:
 
 
 def _conditions(document: Document) -> Iterator[tuple[str, str]]:
-    for name, value in document["settings"].items():
-        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    yield from _settings(document["settings"])
     yield "versions", ", ".join(f"{name} {number}" for name, number in document["versions"].items())
     yield "commit", str(document["commit"])
     yield "seconds by step", ", ".join(f"{name} {seconds:.0f}" for name, seconds in document["seconds"].items())
+
+
+def _settings(settings: Mapping[str, Any], group: str = "") -> Iterator[tuple[str, str]]:
+    """Yield names and values; those of a group bear its name in front."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _settings(value, f"{group}{name}.")
+            continue
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield f"{group}{name}", text if value not in (None, "", [], {}) else "-"
 
 
 def _markdown_table(header: Sequence[str], rows: Iterator[tuple[str, ...]]) -> str:

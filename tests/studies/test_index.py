@@ -9,6 +9,7 @@ import pytest
 
 from sightline.cli import main
 from sightline.errors import InputError
+from sightline.json_files import write_json
 from sightline.studies import STUDIES, index
 from sightline.studies.running import StudyResult
 from sightline.view.report import render_report_page
@@ -38,6 +39,21 @@ def test_kept_results_are_drawn_again(tmp_path: Path, capsys: pytest.CaptureFixt
         measured = len(verdicts) - verdicts.count("not measured")
         assert f"| {verdicts.count('holds')} of {measured} | {verdicts.count('not measured')} |" in listed
     assert "The index is in" in capsys.readouterr().out
+
+
+def test_a_single_study_is_drawn_out_of_those_that_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads((KEPT / "norms.json").read_text(encoding="utf-8"))
+    (tmp_path / "kept").mkdir()
+    for name in ("norms", "sparsity"):
+        write_json(tmp_path / "kept" / f"{name}.json", document | {"study": name})
+    assert run("study", "sparsity", "--from", tmp_path / "kept", "-o", tmp_path / "drawn", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["study"] == "sparsity"
+    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["index.html", "index.md", "sparsity"]
+    assert run("study", "learning", "--from", tmp_path / "kept", "-o", tmp_path / "none", "--json") == 2
+    assert "holds no results of the study learning, but of: norms, sparsity." in capsys.readouterr().err
+    assert run("study", "sparcity", "--from", tmp_path / "kept", "-o", tmp_path / "none") == 2
+    assert "There is no study 'sparcity'. Did you mean 'sparsity'?" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 def test_all_studies_are_run_each_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sightline.errors import InputError
+from sightline.studies import find_study
 from sightline.studies.running import run_study
 from sightline.studies.study import Claim, Finding, Step, Study, Table, Work
 
@@ -104,6 +105,26 @@ def test_a_folder_of_corpora_that_is_not_there_is_refused(tmp_path: Path, monkey
         run_study(Toy().study(), "quick", output=tmp_path / "out", quiet=True)
     with pytest.raises(InputError, match="--data names the folder"):
         run_study(Toy().study(), "quick", data=tmp_path / "nowhere", output=tmp_path / "out", quiet=True)
+
+
+def test_only_what_reads_the_corpora_is_on_real_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SIGHTLINE_DATA", raising=False)
+    generated = Toy().study(on_real_data=lambda settings, data: data is not None and settings.size > 3)
+    for name, study, preset, data, expected in (
+        ("without", Toy().study(), "quick", None, False),
+        ("with", Toy().study(), "quick", tmp_path, True),
+        ("generated", generated, "quick", tmp_path, False),
+        ("standard", generated, "standard", tmp_path, True),
+    ):
+        result = run_study(study, preset, data=data, output=tmp_path / name, quiet=True)
+        assert result.document["real data"] is expected
+
+
+@pytest.mark.parametrize("name", ["calibration", "saliency"])
+def test_a_generated_language_is_no_real_data(name: str, tmp_path: Path) -> None:
+    study = find_study(name)
+    assert not study.on_real_data(study.presets["quick"], tmp_path)
+    assert study.on_real_data(study.presets["standard"], None)
 
 
 def test_a_stopped_study_goes_on(tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.attend.projections import build_projection
+from sightline.attribution import Attribution, Tokens
 from sightline.data.labelled import Labelled
 from sightline.measures import kendall_tau, summarize, support_size
 from sightline.studies.running import run_study
-from sightline.studies.sparsity.measuring import Importances
+from sightline.studies.sparsity import measuring
+from sightline.studies.sparsity.measuring import Importances, measure_model
 from sightline.studies.sparsity.results import averaged, trend
 from sightline.studies.sparsity.steps import _find_adversary, _prepare_texts, projection_name
 from sightline.studies.sparsity.study import STUDY
@@ -152,6 +154,117 @@ def test_every_seed_is_judged_and_the_tables_average_them() -> None:
     assert _verdicts({"sst": _models(**of_second)})["states"] is False
     of_second["lstm frozen, seed 2"] = {"accuracy": 0.79, "divergence": 0.6}  # of 0.8
     assert _verdicts({"sst": _models(**of_second)})["frozen"] is False
+
+
+def test_every_cell_of_the_tables() -> None:
+    """Every figure of every model is another, and so is every trend."""
+    number = iter(range(1, 1000))
+    entropies = {"imdb": ((4, 3, 2, 1), (4, 3, 1, 2)), "sst": ((4, 1, 2, 3), (1, 2, 3, 4))}
+    results: dict[str, Any] = {}
+    for name, by_encoder in entropies.items():
+        models = _models()["models"]
+        for model in models.values():
+            for figure in model:
+                value = next(number) / 1000
+                model[figure] = value if figure in ("accuracy", "divergence") else [value, value + 2, 9, 0]
+        for encoder, values in zip(("lstm", "transformer"), by_encoder, strict=True):
+            chosen = ("softmax", "sparsegen:-1", "sparsemax", "sparsegen:0.9")
+            for projection, value in zip(chosen, values, strict=True):
+                models[f"{encoder} {projection}"]["entropy gradient x"] = [value, 0.1, 9, 0]
+        results[name] = {"train": next(number), "test": next(number), "models": models}
+    table_1, table_2, table_3, table_5, inputs, states = (table.measured(results) for table in STUDY.tables)
+    shown = {"imdb": "IMDb", "sst": "SST"}
+    encoders = {"lstm": "BiLSTM", "transformer": "Transformer"}
+    for name, label in shown.items():
+        models = results[name]["models"]
+        for encoder, row in encoders.items():
+            for projection in ("softmax", "sparsemax"):
+                model = models[f"{encoder} {projection}"]
+                assert table_1[f"{row} {projection}"][label] == model["entropy state"][:2]
+                assert inputs[f"{row} {projection}"][f"{label} gradient"] == model["tau gradient x"][:2]
+                assert inputs[f"{row} {projection}"][f"{label} leave-one-out"] == model["tau loo x"][:2]
+                assert states[f"{row} {projection}"][f"{label} gradient"] == model["tau gradient h"][:2]
+                assert states[f"{row} {projection}"][f"{label} leave-one-out"] == model["tau loo h"][:2]
+            for kind in ("frozen", "unfrozen"):
+                assert table_5[f"{row} {kind}"][f"{label} JSD"] == models[f"{encoder} {kind}"]["divergence"]
+                assert table_5[f"{row} {kind}"][f"{label} accuracy"] == models[f"{encoder} {kind}"]["accuracy"]
+            assert table_3[label][f"accuracy {row}"] == models[f"{encoder} softmax"]["accuracy"]
+        assert (table_3[label]["train"], table_3[label]["test"]) == (results[name]["train"], results[name]["test"])
+    # Of sparsegen alone: the softmax is no value of lambda.
+    assert table_2["BiLSTM"] == pytest.approx({"IMDb": -1, "SST": 1})
+    assert table_2["Transformer"] == pytest.approx({"IMDb": -1 / 3, "SST": 1})
+
+
+def attribution(scores: np.ndarray) -> Attribution:
+    """Make up scores of words, with an end token after them."""
+    words = scores.shape[-1] - 1
+    source = Tokens((*(f"w{n}" for n in range(words)), "</s>"), (*range(words), None), tuple(map(str, range(words))))
+    rows = scores.shape[0]
+    return Attribution(scores, source, source if rows > 1 else Tokens(("good",), (0,), ("good",)))
+
+
+def literal_entropy(row: np.ndarray) -> float:
+    shares = row / row.sum()
+    return float(-sum(share * math.log(share) for share in shares if share) / math.log(len(row)))
+
+
+def test_every_figure_of_a_model_is_its_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    lengths = (6, 4, 9)
+    ways = ("attention", "gradient", "hidden_gradient", "erasure", "hidden_erasure", "state", "jacobian")
+    made = {way: [attribution(rng.random((n + 1 if way in ways[5:] else 1, n + 1))) for n in lengths] for way in ways}
+    # Of the end token there is no attention.
+    made["attention"] = [attribution(np.append(rng.dirichlet(np.ones(n)), 0.0)[None]) for n in lengths]
+    asked: list[tuple[str, str, int]] = []
+
+    def explain(model: str, documents: list[str], method: str, toward: str = "", **_: Any) -> list[Attribution]:
+        asked.append((model, toward or method, len(documents)))
+        return made[toward or method][: len(documents)]
+
+    monkeypatch.setattr(measuring, "load", lambda folder, dtype="float32": dtype)
+    monkeypatch.setattr(measuring, "explain", explain)
+    settings = dataclasses.replace(TINY, explained=3, erased=2, dispersed=2, facets=1)
+    found = measure_model(Path("model"), ["a", "b", "c", "d"], settings, "softmax")
+    assert sorted(asked) == sorted(
+        [
+            ("float32", "attention", 3),
+            ("float32", "gradient", 3),
+            ("float32", "hidden_gradient", 3),
+            ("float64", "erasure", 2),
+            ("float64", "hidden_erasure", 2),
+            ("float32", "state", 2),
+            ("float32", "state", 1),
+            ("float32", "jacobian", 1),
+        ]
+    )
+    words = {way: [one.scores[..., :-1] for one in several] for way, several in made.items()}
+    attention = [rows[0] for rows in words["attention"]]
+    expected = {"attention entropy": [literal_entropy(row) for row in attention], "support": [1.0] * 3}
+    for figure, way, count in (
+        ("gradient x", "gradient", 3),
+        ("gradient h", "hidden_gradient", 3),
+        ("loo x", "erasure", 2),
+        ("loo h", "hidden_erasure", 2),
+    ):
+        rows = [one[0] for one in words[way][:count]]
+        pairs = zip(attention[:count], rows, strict=True)
+        expected[f"tau {figure}"] = [scipy.stats.kendalltau(*pair).statistic for pair in pairs]
+        expected[f"entropy {figure}"] = [literal_entropy(row) for row in rows]
+    by_state = {way: [one[:-1] for one in words[way]] for way in ("state", "jacobian")}
+    entropies = {
+        way: [float(np.mean([literal_entropy(row) for row in rows])) for rows in several]
+        for way, several in by_state.items()
+    }
+    expected["entropy state"] = entropies["state"][:2]
+    pairs = zip(by_state["state"][0], by_state["jacobian"][0], strict=True)
+    expected["facets tau"] = [float(np.mean([scipy.stats.kendalltau(*pair).statistic for pair in pairs]))]
+    expected["facets difference"] = [entropies["state"][0] - entropies["jacobian"][0]]
+    assert set(found) == set(expected)
+    for figure, values in expected.items():
+        mean, _, defined, undefined = found[figure]
+        assert mean == pytest.approx(np.mean(values), abs=1e-6), figure
+        assert (defined, undefined) == (len(values), 0), figure
+    assert len({round(found[figure][0], 9) for figure in found}) == len(found), "the expected values differ"
 
 
 def test_differences_that_are_rounding_count_as_none() -> None:

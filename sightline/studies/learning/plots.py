@@ -91,7 +91,8 @@ def _count_tables(results: Results) -> dict[str, Any]:
     return {
         "kind": "frames",
         "title": "Why permutations are hard: the count table (figures 4 and 8)",
-        "note": f"An input word a row, an output word a column; {COUNTED_PAIRS} pairs of 6 words, the control's of 9.",
+        "note": f"An input word a row, an output word a column; {COUNTED_PAIRS} pairs of 6 words, "
+        "out of 6, in the control out of 9, in the mixture out of either of two sets of 6.",
         "label": "task",
         "frames": frames,
     }
@@ -135,7 +136,7 @@ def _accuracies(title: str, groups: dict[str, list[Curve]]) -> dict[str, Any]:
     return {
         "kind": "lines",
         "title": title,
-        "note": f"Mean over seeds, from the least to the greatest; a run learns above {LEARNED}.",
+        "note": f"Mean over seeds, in a band from the least to the greatest; a run has learned above {LEARNED}.",
         "x": {"label": "step"},
         "y": {"label": "accuracy", "range": [0, 1]},
         "series": series,

@@ -7,8 +7,6 @@ good the model is then. What other methods say is added where a model is the bes
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float
 from sacrebleu.metrics import BLEU
 
+from sightline.alignment.saved import DAMAGED
 from sightline.data.corpora import TextPair
 from sightline.errors import InputError
 from sightline.files import writing
@@ -160,16 +159,7 @@ def read_trace(path: Path) -> Trace:
             if kind in split:
                 split[kind][rest] = values if kind == "scores" else float(values)
         return Trace(int(named["step"]), split["scores"], named["mask"], split["performance"])
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except (*DAMAGED, TypeError, AttributeError) as error:
         raise InputError(
             f"{path} is damaged ({type(error).__name__}): remove the folder of its step, which is then computed again."
         ) from error

@@ -79,8 +79,8 @@ def _scatter(encoder: dict[str, Any]) -> dict[str, Any]:
             {"name": name, "x": [max(one[0], LEAST) for one in drawn], "y": [one[1] for one in drawn]}
             for name, drawn in encoder["scatter"].items()
         ],
-        "note": f"Pairs of a query and a token, drawn by chance, as many of each category; weights below {LEAST:g} "
-        "stand there.",
+        "note": "Pairs of a query and a token, drawn at random, about as many of each category; weights below "
+        f"{LEAST:g} are drawn there.",
     }
 
 
@@ -99,7 +99,7 @@ def _frequency(encoder: dict[str, Any]) -> Iterator[dict[str, Any]]:
                         "y": [one[place] for one in found["drawn"]],
                     }
                 ],
-                "note": f"Means over all heads; some of {found['tokens']:,} tokens, drawn by chance.",
+                "note": f"Means over all heads; some of {found['tokens']:,} tokens, drawn at random.",
             }
 
 
@@ -133,7 +133,8 @@ def _singular_values(encoder: dict[str, Any]) -> dict[str, Any]:
             }
             for layer, found in enumerate(encoder["singular values"], start=1)
         ],
-        "note": "Of the linear map with the bias in it (equations 5 to 7), for a head of each layer, drawn by chance.",
+        "note": "Of the linear map with the bias in it (equations 5 to 7), for a head of each layer, drawn at random: "
+        "layer-head.",
     }
 
 
@@ -156,8 +157,8 @@ def _rates(models: dict[str, Any]) -> dict[str, Any]:
         "x": {"label": "layer", "ticks": _numbered(len(series[0]["x"]))},
         "y": {"label": "AER"},
         "series": series,
-        "note": f"Mean over {len(models)} models, from least to greatest. AWO reads the step that gives a word, "
-        "AWI the step that is given it.",
+        "note": f"Mean over {len(models)} models, in a band from the least to the greatest. AWO reads the step whose "
+        "output is the word, AWI the step whose input it is.",
     }
 
 

@@ -216,26 +216,28 @@ CLAIMS = (
     ),
     Claim(
         "norms",
-        "Their share of the norms of alpha f(x) is lower than their share of the weight, in every layer.",
+        "The share of special tokens and punctuation in the norms of alpha f(x) is lower than that in the weight, in "
+        "every layer.",
         "contributions generally small (figure 3b)",
         _judge_norms,
     ),
     Claim(
         "cancelling",
-        f"Weights and norms of f(x) cancel out on them: Spearman's rho is at most -{CLEAR} for each category.",
+        f"On special tokens and punctuation, weights and norms of f(x) cancel out: Spearman's rho is at most -{CLEAR} "
+        "for each category.",
         "[CLS] -0.34, [SEP] -0.69, comma & period -0.25 (table 2)",
         _judge_cancelling,
     ),
     Claim(
         "others",
-        f"They do not on other tokens: rho is within {CLEAR} of 0.",
+        f"On other tokens, weights and norms of f(x) do not cancel out: Spearman's rho is within {CLEAR} of 0.",
         "-0.06 (table 2)",
         _judge_others,
     ),
     Claim(
         "heads",
-        "Heads that give them more weight give them shorter vectors: over heads, the rho of mean weight and mean norm "
-        f"is at most -{CLEAR} for each category.",
+        "Heads that give special tokens and punctuation more weight give them shorter vectors: over heads, the rho of "
+        f"mean weight and mean norm of f(x) is at most -{CLEAR} for each category.",
         "in almost all heads (figures 4, 10, 11; no figure is given)",
         _judge_heads,
     ),
@@ -248,25 +250,28 @@ CLAIMS = (
     ),
     Claim(
         "frequency-weights",
-        f"Weights show no such correlation: rho is within {CLEAR} of 0, ranked by vocabulary id and as counted.",
+        f"Weights do not depend on frequency: the rank by frequency and the weight have a rho within {CLEAR} of 0, "
+        "ranked by vocabulary id and as counted.",
         "-0.08 by vocabulary id (figure 6a)",
         partial(_judge_frequency, of="weights"),
     ),
     Claim(
         "alignment",
-        "Norms align words better than weights: the best layer's AER is lower, in every model and both readings.",
+        "Norms align words better than weights: the best layer's alignment error rate (AER) is lower, in every model "
+        "and both readings (AWO and AWI).",
         "28.3 against 51.9 (table 3); released: AWO 41.4 against 47.7, AWI 25.0 against 29.8",
         partial(_judge_lower, of="best"),
     ),
     Claim(
         "alignment-mean",
-        "So does the mean over layers, in every model and both readings.",
+        "Norms align words better than weights on average over layers, too, in every model and both readings.",
         "61.6 against 81.4 (table 3)",
         partial(_judge_lower, of="mean"),
     ),
     Claim(
         "readings",
-        "Norms align better at the step that is given a word than at the step that gives it: best layer, every model.",
+        "Norms align better at the step whose input is the word (AWI) than at the step whose output it is (AWO): best "
+        "layer, every model.",
         "AWI 25.0, AWO 41.4 (released notebook)",
         _judge_readings,
     ),
@@ -278,7 +283,7 @@ CLAIMS = (
     ),
     Claim(
         "aligner",
-        f"The norms' best layer is about as good as fast_align: at most {COMPETITIVE:g} points of AER worse.",
+        f"The norms of the best layer align about as well as fast_align: at most {COMPETITIVE:g} points of AER worse.",
         "28.3 and 28.4 (table 3)",
         _judge_aligner,
     ),

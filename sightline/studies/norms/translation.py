@@ -1,7 +1,7 @@
 """The translation part of the study: word alignments read off cross-attention, by weights and by norms.
 
 Every layer and every head of a model is read in four ways: its weights alpha or its norms || alpha f(x) ||, at the
-step that gives a word (AWO, "alignment with output") or at the step that is given it (AWI, "alignment with input"). A
+step that outputs a word (AWO, "alignment with output") or at the step that reads it (AWI, "alignment with input"). A
 layer's weights are the mean over heads, its norm that of the sum over heads. Pieces are summed over the source and
 averaged over the target; each target word is linked to its best source word, to none where the end token is best.
 """

@@ -139,9 +139,9 @@ def _judge_falling(results: Results) -> Finding | None:
     if "imdb" not in results:
         return None
     found = {
-        (shown, way): trend(spectrum(results["imdb"]["models"], encoder), f"tau {way} x")
+        (shown, name): trend(spectrum(results["imdb"]["models"], encoder), f"tau {way} x")
         for encoder, shown in ENCODER_NAMES.items()
-        for way in ("gradient", "loo")
+        for way, name in (("gradient", "by gradients"), ("loo", "by leave-one-out"))
     }
     ours = ", ".join(f"{shown} {way} {value:+.2f}" for (shown, way), value in found.items())
     return Finding(all(value < 0 for value in found.values()), f"trend with lambda: {ours}")
@@ -210,7 +210,8 @@ CLAIMS = (
     ),
     Claim(
         "states-loo",
-        "By leave-one-out too, in every BiLSTM (the paper's own figures for the Transformer go the other way).",
+        "By leave-one-out too, attention correlates more with the importance of states than of inputs, in every BiLSTM "
+        "(the paper's own figures for the Transformer go the other way).",
         "0.49 to 0.99 against 0.17 to 0.35 (table 6, figure 4)",
         lambda results: _judge_states(results, "loo", "BiLSTM"),
     ),
@@ -230,7 +231,8 @@ CLAIMS = (
     ),
     Claim(
         "entropy-trend",
-        "That entropy falls as lambda rises (table 2 is negative; the paper's text says that it rises).",
+        "The entropy of the inputs' importance for the output falls as lambda rises (table 2 is negative; the paper's "
+        "text says that it rises).",
         "-0.41 to -0.94 (table 2)",
         _judge_entropy_trend,
     ),
@@ -249,7 +251,8 @@ CLAIMS = (
     ),
     Claim(
         "unfrozen",
-        f"Every adversary that is trained anew attends elsewhere too, and loses none (at most {SMALL_LOSS}).",
+        f"Every adversary that is trained anew attends elsewhere too (JSD above {FAR}), and loses no accuracy (at most "
+        f"{SMALL_LOSS}).",
         "0.02 lost to 0.01 gained, JSD 0.57 to 0.67 (table 5)",
         lambda results: _judge_adversaries(results, "unfrozen"),
     ),
