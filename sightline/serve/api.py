@@ -436,6 +436,7 @@ def describe_model(name: str, worker: Worker) -> dict[str, Any]:
         "problem": None if worker.error is None else str(worker.error),
         "labels": [] if model is None else list(model.labels.values()),
         "methods": list(worker.methods),
+        "knows_its_methods": worker.knows_its_methods,
         "languages": [lang for lang in directions if lang] if model is not None and model.other_way else [],
         "calibrated": model is not None and model.calibration is not None,
     }

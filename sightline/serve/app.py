@@ -71,7 +71,9 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _refuse_body)
     app.add_exception_handler(HTTPException, _refuse_plainly)
     app.add_exception_handler(Exception, _fail)
-    app.add_middleware(Guard, hosts=hosts, token=token, body_bytes=limits.body_bytes)
+    app.add_middleware(
+        Guard, hosts=hosts, token=token, body_bytes=limits.body_bytes, longer={"/api/page": limits.picture_bytes}
+    )
     return app
 
 

@@ -219,6 +219,7 @@ class ModelAnswer(BaseModel):
     problem: str | None
     labels: list[str]
     methods: list[str]
+    knows_its_methods: bool = Field(description="Whether `methods` is complete: a server tries them while it is idle.")
     languages: list[str]
     calibrated: bool
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http.cookies import SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
@@ -37,11 +37,19 @@ HEADERS = {
 class Guard:
     """Middleware that refuses what it should not answer, and adds headers to what it does."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], token: str | None, body_bytes: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Iterable[str],
+        token: str | None,
+        body_bytes: int,
+        longer: Mapping[str, int],
+    ) -> None:
         self.app = app
         self.hosts = frozenset(host.lower() for host in hosts)
         self.token = token
         self.body_bytes = body_bytes
+        self.longer = longer  # by path, where a body may be longer than elsewhere
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -81,8 +89,9 @@ class Guard:
             length = headers.get("content-length", "")
             if not length.isdecimal():
                 return 411, "The body should have a known length: send the header Content-Length."
-            if int(length) > self.body_bytes:
-                return 413, f"The body is longer than the {self.body_bytes:,} bytes that this server takes."
+            most = self.longer.get(scope["path"], self.body_bytes)
+            if int(length) > most:
+                return 413, f"The body is longer than the {most:,} bytes that this server takes."
         if scope["path"] not in OPEN_PATHS and not self._is_known(scope, headers):
             return 401, "This server asks for its token: open the address with ?token=, or send Authorization: Bearer."
         return None

@@ -14,7 +14,7 @@ SAMPLE_SETTINGS = ("smoothgrad", "steps")
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of one request and of the queue."""
+    """The bounds of one request and of the queue; `picture_bytes` is that of scores sent back to be saved as a page."""
 
     characters: int = 20_000
     tokens: int = 1_000
@@ -23,6 +23,7 @@ class Limits:
     seconds: float = 60.0
     waiting: int = 64
     batch: int = 16
+    picture_bytes: int = 32_000_000
 
     @property
     def body_bytes(self) -> int:

@@ -17,6 +17,7 @@ from sightline.view.plots import draw_plot
 
 STUDY = "study.json"
 MOST, DEEPEST = 200, 3
+KEPT_START = 400  # characters of a file that tell whether it is a study's report
 CURVES = {
     "train": ("loss", "perturbed_loss", "mask"),
     "dev": ("loss", "accuracy"),
@@ -35,8 +36,10 @@ def describe_run(path: Path, folder: Path) -> dict[str, str]:
     """Return what a list says of a run or study."""
     kind = _kind(path)
     assert kind is not None
-    name = str(path.parent.relative_to(folder)) if path.parent != folder else path.stem
-    return {"name": name if kind != "record" else f"{name}: {path.stem}", "kind": kind}
+    parts = [] if path.parent == folder else [str(path.parent.relative_to(folder))]
+    if not parts or path.name not in (STUDY, LOG):  # these two are called after their folder
+        parts.append(path.stem)
+    return {"name": ": ".join(parts), "kind": kind}
 
 
 def read_run(path: Path) -> dict[str, Any]:
@@ -66,11 +69,13 @@ def _kind(path: Path) -> str | None:
         return "study"
     if path.name == LOG:
         return "run"
-    if path.suffix != ".jsonl" or not path.is_file():
+    if path.suffix not in (".json", ".jsonl") or not path.is_file():
         return None
     with path.open(encoding="utf-8", errors="replace") as file:
-        first = file.readline()
-    return "record" if '"entropy"' in first and ('"step"' in first or AGREEMENT in first) else None
+        start = file.readline() if path.suffix == ".jsonl" else file.read(KEPT_START)
+    if path.suffix == ".json":  # a study's report that was kept under a name of its own
+        return "study" if '"study":' in start and '"title":' in start else None
+    return "record" if '"entropy"' in start and ('"step"' in start or AGREEMENT in start) else None
 
 
 def _drawn(plots: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

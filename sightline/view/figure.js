@@ -13,6 +13,7 @@ const LEAST_SHARE_FOCUSED = 0.01; // a token that is looked at shows weaker link
 const LISTED = 6; // scores that are named for a token
 const LONG_SIDE = 90; // tokens; longer sides scroll, and their links are drawn only for what is looked at
 const DRIVEN_FOR = 150; // milliseconds
+const SINGLE_DIGITS = 9; // a single-precision number is the same again when read from these
 const READ_ALOUD = 60; // outputs listed for screen readers
 const THUMBNAIL_SCORES = 4_000_000;
 const SMALLEST_CELL = 14;
@@ -405,7 +406,7 @@ class Figure {
     const { at } = this.choices;
     const chosen = axes.flatMap((axis, place) => (at[place] === null ? [] : [`${visible(axis.name)} ${at[place]}`]));
     const averaged = axes.filter((axis, place) => at[place] === null && axis.size > 1).map((axis) => visible(axis.name));
-    return [...chosen, ...(averaged.length ? [`mean over ${averaged.join(" and ")}`] : [])].join(", ");
+    return [...chosen, ...(averaged.length ? [`mean over ${averaged.map((axis) => `${axis}s`).join(" and ")}`] : [])].join(", ");
   }
 
   viewOptions() {
@@ -457,7 +458,7 @@ class Figure {
     const { packed, notes, heading, ...plain } = picture;
     const nested = [...axes.map(({ size }) => size), rows, columns].reverse().slice(0, -1).reduce(
       (list, size) => Array.from({ length: list.length / (size || 1) }, (_, index) => list.slice(index * size, (index + 1) * size)),
-      Array.from(scores));
+      Array.from(scores, (score) => Number(score.toPrecision(SINGLE_DIGITS))));
     return { ...plain, prefix: this.data.prefix, axes: axes.map(({ name }) => name), scores: rows ? nested : [] };
   }
 
@@ -878,7 +879,7 @@ class Figure {
     if (!this.links?.isConnected || this.oneOutput || this.options.layout === "flow") return;
     const places = this.places();
     this.curves.setAttribute("viewBox", `0 0 ${Math.max(places.width, 1)} ${Math.max(places.height, 1)}`);
-    this.curves.replaceChildren(...this.curvePaths(places));
+    this.curves.replaceChildren(...this.curvePaths(places), ...(this.drag?.line ? [this.drag.line] : []));
   }
 
   /** Return the link view as a drawing of its own, as it stands. */

@@ -34,14 +34,17 @@ HEADING_CELLS = 60
 
 
 def render_page(attributions: Sequence[Mapping[str, Any]], title: str, tables: Sequence[PageTable] = ()) -> str:
-    """Draw attributions' dictionaries, one below the other and all above the tables, as a self-contained page."""
+    """Draw attributions' dictionaries, one below the other and all above the tables, as a self-contained page.
+
+    Each may have a `heading`; without one, the heading of several is what was read and written.
+    """
     if not attributions:
         raise InputError("There is nothing to draw: the list of attributions is empty.")
     script = _resource("figure.js")
     budget = PAGE_CELLS // len(attributions)
     figures = []
     for number, attribution in enumerate(attributions, start=1):
-        heading = _heading(attribution) if len(attributions) > 1 else ""
+        heading = attribution.get("heading") or (_heading(attribution) if len(attributions) > 1 else "")
         figures.append(_figure(attribution, None, f"picture-{number}", budget, heading))
     return Template(_resource("page.html")).substitute(
         title=escape(visible(title)),

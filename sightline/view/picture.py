@@ -66,9 +66,9 @@ class Picture:
 
     @property
     def selection(self) -> str:
-        """Return which position of the leading axes is drawn: `layer 3, mean over head`."""
+        """Return which position of the leading axes is drawn: `layer 3, mean over heads`."""
         chosen = [f"{axis.name} {axis.chosen}" for axis in self.axes if axis.chosen is not None]
-        averaged = [axis.name for axis in self.axes if axis.chosen is None]
+        averaged = [f"{axis.name}s" for axis in self.axes if axis.chosen is None]
         return ", ".join(chosen + ([f"mean over {' and '.join(averaged)}"] if averaged else []))
 
     def strongest(self, row: int, count: int) -> list[int]:

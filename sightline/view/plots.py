@@ -37,6 +37,7 @@ LEFT, TOP, BOTTOM, RIGHT = 66, 44, 68, 18
 LEGEND_LINE, LABEL_LINE = 20, 14
 CHARACTER = 6.6  # the width of a character of the legend, about
 TICKS = 6
+FEWEST_POWERS = 3  # of ten on a logarithmic axis; with fewer, twice and five times each are marked too
 
 Number = float | int
 
@@ -53,7 +54,7 @@ def draw_plot(plot: Mapping[str, Any]) -> str:
     legend = list(_legend([one["name"] for one in series]))
     height = TOP + HEIGHT + BOTTOM + LEGEND_LINE * (1 + max((row for row, _ in legend), default=-1))
     parts = [
-        f'<text x="{LEFT}" y="24" font-size="15" font-weight="600" fill="{INK}">{escape(plot["title"])}</text>',
+        f'<text x="0" y="24" font-size="15" font-weight="600" fill="{INK}">{escape(plot["title"])}</text>',
         *_axes(x, y),
         *marks,
         *(text for _, text in legend),
@@ -91,9 +92,12 @@ class Axis:
         if self.ticks:
             return self.ticks
         if self.logarithmic:
-            powers = range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
-            every = max(1, len(powers) // TICKS)
-            return [(10.0**power, _number(10.0**power)) for power in powers[::every]]
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            inside = [power for power in powers if self.low <= 10.0**power <= self.high]
+            if len(inside) < FEWEST_POWERS:
+                values = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+                return [(value, _number(value)) for value in values if self.low <= value <= self.high]
+            return [(10.0**power, _number(10.0**power)) for power in inside[:: max(1, len(inside) // TICKS)]]
         step = _round_step((self.high - self.low) / TICKS)
         first = math.ceil(self.low / step - 1e-9)
         return [(n * step, _number(n * step)) for n in range(first, math.floor(self.high / step + 1e-9) + 1)]

@@ -29,7 +29,7 @@ def draw_table(table: PageTable) -> str:
 
 def draw_cells(header: Sequence[str], rows: Iterable[Sequence[str]], classes: Mapping[str, str] | None = None) -> str:
     """Write cells as HTML; every text comes from outside and is escaped. `classes` are for cells of a certain text."""
-    head = "".join(f"<th>{_text(name)}</th>" for name in header)
+    head = "".join(f"<th>{_text(name) if name else ''}</th>" for name in header)
     body = "\n".join(f"<tr>{''.join(_cell(cell, classes or {}) for cell in row)}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
 

@@ -18,7 +18,7 @@ LIMITS = Limits(characters=6_000, tokens=200, lines=20, samples=10, seconds=60.0
 
 
 def wait_for_models(app):
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600  # on a machine that does much else
     workers = app.state.workers.by_name.values()
     # Until their threads rest: what they draw at random would disturb tests of training in this process.
     while not all(worker.knows_its_methods for worker in workers):
@@ -90,6 +90,8 @@ def runs(tmp_path_factory):
     for name, text in {
         "a run/log.jsonl": "".join(json.dumps(line) + "\n" for line in lines),
         "a study/study.json": json.dumps({"title": "A study", "claims": [CLAIM], "plots": [FRAMES]}),
+        "kept/another.json": json.dumps({"study": "x", "title": "Another", "claims": [CLAIM], "plots": []}),
+        "kept/settings.json": json.dumps({"title": "no study"}),
         "a run/notes.txt": "secret",
     }.items():
         (folder / name).parent.mkdir(exist_ok=True)

@@ -84,6 +84,13 @@ def test_a_body_has_a_bound_and_a_length(client):
     assert client.post("/api/explain", content=iter([b"{}"]), headers=json).status_code == 411
 
 
+def test_scores_sent_back_to_be_saved_may_be_longer(client):
+    json = {"content-type": "application/json"}
+    long = client.post("/api/page", content=b'{"attribution": {"source": "' + b"x" * 300_000 + b'"}}', headers=json)
+    assert (long.status_code, long.json()["error"][:25]) == (422, "This is not the plain dat")
+    assert client.post("/api/page", content=b"x" * 32_000_001, headers=json).status_code == 413
+
+
 def test_without_the_token_nothing_is_told(guarded):
     client = guarded()
     assert client.get("/health").status_code == 200

@@ -7,10 +7,13 @@ import xml.etree.ElementTree as ElementTree
 from functools import partial
 
 import pytest
-from browser import PHONE, save, serious_faults, wait_until
+from browser import PHONE, open_page, save, serious_faults, wait_until
+from serve.conftest import Server, wait_for_models
 
 from sightline.alignment.formats import read_alignments
 from sightline.attribution import Attribution
+from sightline.methods import METHODS
+from sightline.serve.app import create_app
 
 SENTENCE = "The black cat is sleeping under the table."
 SLOW = 30_000  # milliseconds, on a machine that does other things too
@@ -28,6 +31,11 @@ def explained(page, method="norms"):
 
 def token(page, side, position):
     return figure(page).locator(f".token[data-{side}='{position}']")
+
+
+def where(page):
+    """Return the address as the page itself knows it: the browser learns of a change a little later."""
+    return page.evaluate("location.href")
 
 
 def targets(page):
@@ -91,7 +99,7 @@ def test_a_tap_pins_on_a_phone(visit):
 def test_a_phone_shows_everything_within_its_width_and_without_gaps(visit):
     page = explained(visit(f"explain?text={'a' * 60}+cat&target={'b' * 60}+gato", **PHONE))
     token(page, "row", 0).tap()
-    wait_until(page, "document.querySelector('.readout .answer') !== null")
+    wait_until(page, "document.querySelector('.readout .answer') !== null", 30)
     page.wait_for_selector("main .word-panel h2", timeout=SLOW)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator(".questions .ask").bounding_box()["height"] < 60
@@ -122,7 +130,7 @@ def test_methods_are_picked_by_a_sentence_and_compared_by_their_faithfulness(vis
     page.get_by_label("Where it looked, weighed by how much it took from there.").uncheck()
     explained(page, "erasure")
     assert figure(page).locator(".method").inner_text() == "erasure"
-    assert "methods=erasure" in page.url
+    assert "methods=erasure" in where(page)
 
 
 def test_another_layer_and_pieces(visit):
@@ -141,7 +149,7 @@ def test_the_state_is_in_the_address(visit):
     assert targets(page)[:2] == ["El", "perro"]
     figure(page).locator("details.options summary").click()
     figure(page).locator("[data-control='scale']").select_option("sum")
-    address = page.url
+    address = where(page)
     page.goto("about:blank")
     page.goto(address)
     explained(page, "attention")
@@ -153,7 +161,7 @@ def test_the_other_direction(visit):
     page = explained(visit())
     page.get_by_label("Direction").select_option("es")
     page.wait_for_selector("main > figure .line.target .token:text-is('The')", timeout=SLOW)
-    assert "lang=es" in page.url
+    assert "lang=es" in where(page)
 
 
 def test_a_translation_of_ones_own(visit):
@@ -190,15 +198,20 @@ def test_every_download_can_be_read_back(visit, tmp_path):
     assert (0, 0) in alignment
 
 
+def copied(page, button, start):
+    """Copy something, and wait until the clipboard has it: writing to it takes a moment."""
+    page.get_by_role("button", name=button).click()
+    wait_until(page, f"navigator.clipboard.readText().then((text) => text.startsWith('{start}'))", 30)
+    return page.evaluate("navigator.clipboard.readText()")
+
+
 def test_copying_as_python_and_as_a_command(visit, browser):
     page = explained(visit("explain?text=The+cat%27s+asleep."))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy as Python").click()
-    python = page.evaluate("navigator.clipboard.readText()")
+    python = copied(page, "Copy as Python", "import sightline")
     compile(python, "copied", "exec")
     assert 'sightline.explain(model, "The cat\'s asleep.", method="norms")' in python
-    page.get_by_role("button", name="Copy as command").click()
-    command = page.evaluate("navigator.clipboard.readText()")
+    command = copied(page, "Copy as command", "sightline explain")
     assert command == "sightline explain --method norms 'The cat'\\''s asleep.'\n"
 
 
@@ -241,11 +254,21 @@ def test_tags_are_carried_over_and_rendered_without_acting(visit):
     assert not page.complaints
 
 
+LINKS = ".curves path:not(.dragging)"
+
+
 def align_state(page):
     return page.evaluate(
-        """[...document.querySelectorAll(".pair")]
-        .map((one) => [Number(one.dataset.line), one.querySelectorAll(".curves path").length])"""
+        f"""[...document.querySelectorAll(".pair")]
+        .map((one) => [Number(one.dataset.line), one.querySelectorAll("{LINKS}").length])"""
     )
+
+
+def wait_for_links(page, count):
+    """Wait until the first pair has a number of links, and nothing is dragged any more."""
+    pair = "document.querySelector('.pair')"
+    wait_until(page, f"{pair}.querySelectorAll('{LINKS}').length === {count}", 30)
+    wait_until(page, f"{pair}.querySelector('.dragging, .aimed') === null", 30)
 
 
 def test_a_link_is_corrected_by_dragging_and_the_error_rate_follows(visit, tmp_path):
@@ -262,9 +285,9 @@ def test_a_link_is_corrected_by_dragging_and_the_error_rate_follows(visit, tmp_p
     page.mouse.move(start["x"] + 5, start["y"] + 5)
     page.mouse.down()
     page.mouse.move(end["x"] + 3, end["y"] + 3, steps=5)
-    assert first.locator(".curves .dragging").is_visible()
+    first.locator(".curves .dragging").wait_for()
     page.mouse.up()
-    wait_until(page, f"document.querySelector('.pair').querySelectorAll('.curves path').length === {before + 1}")
+    wait_for_links(page, before + 1)
     page.wait_for_selector(".rate:has-text('Alignment error rate of the model on 1 line')", timeout=SLOW)
     expected = 100 * (1 - 2 * before / (2 * before + 1))
     assert page.locator(".rate").inner_text().endswith(f"{expected:.1f} %")
@@ -314,13 +337,16 @@ def test_a_finger_drags_a_link_and_scrolls_beside_the_words(visit):
     source.evaluate("one => one.scrollIntoView({ block: 'center' })")
     scrolled = page.evaluate("scrollY")
 
-    finger.put(*middle(source))
-    finger.move(*middle(target))
-    assert first.locator(".curves .dragging").is_visible()
-    assert first.locator(".token.aimed").all_inner_texts() == [target.inner_text()]
+    start, end = middle(source), middle(target)
+    finger.put(*start)
+    finger.move(*end)
+    first.locator(".curves .dragging").wait_for()
+    first.locator(".token.aimed[data-row='0']").wait_for()
+    assert first.locator(".token.aimed").count() == 1
+    page.evaluate("dispatchEvent(new Event('resize'))")  # as when a phone shows or hides its bars
+    assert first.locator(".curves .dragging").count() == 1
     finger.lift()
-    wait_until(page, f"document.querySelector('.pair').querySelectorAll('.curves path').length === {before + 1}")
-    assert first.locator(".dragging, .aimed").count() == 0
+    wait_for_links(page, before + 1)
     assert page.evaluate("scrollY") == scrolled  # it was a drag alone
     page.wait_for_selector(".rate:has-text('Alignment error rate of the model on 1 line')", timeout=SLOW)
     with page.expect_download() as saving:
@@ -333,7 +359,7 @@ def test_a_finger_drags_a_link_and_scrolls_beside_the_words(visit):
     finger.put(x, y)
     finger.move(x, y - 150)
     finger.lift()
-    wait_until(page, f"scrollY > {scrolled} + 50")
+    wait_until(page, f"scrollY > {scrolled} + 50", 30)
     assert align_state(page)[0] == [line, before + 1]
     assert not page.complaints
 
@@ -347,10 +373,11 @@ def test_a_drag_that_ends_elsewhere_links_nothing(visit):
     x, y = middle(source)
     finger.put(x, y)
     finger.move(x, 20)
+    first.locator(".curves .dragging").wait_for(state="attached")
     finger.lift()
-    wait_until(page, "document.querySelectorAll('.dragging').length === 0")
+    wait_until(page, "document.querySelectorAll('.dragging').length === 0", 30)
     source.click()  # as ever; a tap right after it would be taken for the end of the flick
-    wait_until(page, "document.querySelector('.pair .token.chosen') !== null")
+    wait_until(page, "document.querySelector('.pair .token.chosen') !== null", 30)
     assert page.locator(".pair.checked").count() == 0
 
 
@@ -366,7 +393,7 @@ def test_a_link_is_corrected_by_the_keyboard(visit):
     page.keyboard.press("Shift+Enter")
     first.get_by_role("button", name="Link or unlink these two").press("Enter")
     wait_until(
-        page, f"Math.abs(document.querySelector('.pair').querySelectorAll('.curves path').length - {before}) === 1"
+        page, f"Math.abs(document.querySelector('.pair').querySelectorAll('{LINKS}').length - {before}) === 1", 30
     )
 
 
@@ -377,6 +404,19 @@ def test_gold_links_are_laid_over(visit):
     curves = page.locator(".pair .curves path").evaluate_all("all => all.map((one) => one.getAttribute('class'))")
     assert sorted(curves) == ["positive", "positive", "positive missed", "positive wrong"]
     page.wait_for_selector(".rate:has-text('33.3 %')", timeout=SLOW)
+
+
+def test_gold_links_that_are_counted_from_1(visit):
+    page = visit("align?source=The+cat+sleeps.&target=El+gato+duerme.&gold=1-1+2-2+3-3")
+    page.locator(".problem", has_text="names a word that is not there: are words counted from 1?").wait_for()
+    page.get_by_label("Words are counted from").select_option("1")
+    assert "base=1" in where(page)
+    page.get_by_role("button", name="Align", exact=True).click()
+    page.get_by_text("as in the gold alignment").wait_for()
+    page.wait_for_selector(".rate:has-text('0.0 %')", timeout=SLOW)
+    page.get_by_label("Gold links, if there are any").fill("1-1\n2-2")
+    page.get_by_role("button", name="Align", exact=True).click()
+    page.locator(".problem", has_text="There are more lines of gold links (2) than of text (1)").wait_for()
 
 
 def test_a_text_is_classified_and_another_label_asked_for(visit):
@@ -420,9 +460,8 @@ def test_a_continuation_arrives_word_by_word(visit):
     page.on("request", lambda request: asked.append(request.url.rsplit("/api/", 1)[-1]))
     page.evaluate(WATCHED, "main > figure .token[data-row]")
     page.get_by_label("A text to continue").fill("The cat sees")
-    page.wait_for_selector("figure:not([data-explained])", timeout=SLOW)
+    wait_until(page, "[1, 2, 3].every((words) => window.seen.includes(words))", 30)  # never all at once
     page.wait_for_selector("figure[data-explained='attention'] .matrix", timeout=SLOW)
-    assert {1, 2, 3} <= set(page.evaluate("window.seen"))  # never all at once
     continuation = figure(page).locator(".token[data-row]").all_inner_texts()
     page.get_by_label("Ask").select_option("gradient")
     page.wait_for_selector("figure[data-explained='gradient'] .matrix", timeout=SLOW)
@@ -446,10 +485,29 @@ def test_no_view_has_a_serious_fault_of_accessibility(visit, view, scheme):
     assert serious_faults(page) == []
 
 
+def test_methods_that_the_server_has_yet_to_try_are_listed_once_it_has(browser, models):
+    app = create_app({"reviews": models["reviews"]})
+    [worker] = app.state.workers.by_name.values()
+    worker._untried.clear()
+    with Server(app) as address:
+        page = open_page(browser, f"{address}/#classify")
+        page.wait_for_selector(".bars li", timeout=SLOW)
+        offered = page.get_by_label("Ask").locator("option")
+        assert offered.evaluate_all("all => all.map((one) => one.value)") == ["erasure"]
+        with worker._changed:
+            worker._untried.extend(METHODS)
+            worker._changed.notify_all()
+        wait_for_models(app)
+        wait_until(page, f"document.querySelectorAll('.choice option').length === {len(worker.methods)}", 30)
+        assert offered.evaluate_all("all => all.map((one) => one.value)") == worker.methods
+        assert page.get_by_label("Ask").input_value() == "erasure"
+
+
 def test_runs_show_curves_and_replay_attention_as_it_forms(visit):
     page = visit("runs")
     page.wait_for_selector(".run-plot", timeout=SLOW)
-    assert page.get_by_label("Show").locator("option").all_inner_texts() == ["a run (run)", "a study (study)"]
+    shown = page.get_by_label("Show").locator("option").all_inner_texts()
+    assert shown == ["a run (run)", "a study (study)", "kept: another (study)"]
     page.get_by_label("Show").select_option("1")
     slider = page.get_by_label("step")
     slider.wait_for(timeout=SLOW)
@@ -477,4 +535,4 @@ def test_the_whole_way_by_keyboard(visit):
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Why “gato”?").wait_for(timeout=SLOW)
     page.keyboard.press("Escape")
-    assert page.locator(".word-panel").is_hidden()
+    page.locator(".word-panel").wait_for(state="hidden")

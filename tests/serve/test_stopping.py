@@ -40,11 +40,20 @@ def served(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_is_begun_is_answered(served, number):
     process, address = served
-    answers = []
-    asking = threading.Thread(
-        target=lambda: answers.append(httpx.post(f"{address}api/explain", json=LONG, timeout=60)), daemon=True
-    )
+    answers, sent = [], threading.Event()
+    client = httpx.Client(timeout=60)
+    client.get(f"{address}health")  # so that the server has this connection already
+
+    def trace(event, _info):
+        if event == "http11.send_request_body.complete":
+            sent.set()
+
+    def ask():
+        answers.append(client.post(f"{address}api/explain", json=LONG, extensions={"trace": trace}))
+
+    asking = threading.Thread(target=ask, daemon=True)
     asking.start()
+    assert sent.wait(60)
     time.sleep(0.2)
     assert not answers, "too quick to show anything"
     process.send_signal(number)

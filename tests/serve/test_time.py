@@ -25,7 +25,7 @@ def slow():
 
 
 def assert_free(address, worker):
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while worker._running or worker.waiting:
         assert time.monotonic() < end, "the worker still works for nobody"
         time.sleep(0.05)
@@ -41,5 +41,5 @@ def test_what_takes_too_long_is_refused_and_its_worker_is_free(slow):
 
 def test_a_client_that_leaves_frees_its_worker(slow):
     with pytest.raises(httpx.ReadTimeout):
-        httpx.post(f"{slow[0]}/api/explain", json=LONG, timeout=0.3)
+        httpx.post(f"{slow[0]}/api/explain", json=LONG, timeout=httpx.Timeout(30, read=0.3))
     assert_free(*slow)

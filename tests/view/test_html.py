@@ -123,7 +123,7 @@ def test_the_data_gives_the_scores_back():
 def test_method_settings_and_selection_are_shown():
     attribution = build("ab", "xy", axes={"layer": 3, "head": 2}, method="attention", settings={"side": "cross"})
     found = Reader(render_fragment(attribution, at={"layer": 1}))
-    for text in ("attention", "side cross", "layer 1, mean over head"):
+    for text in ("attention", "side cross", "layer 1, mean over heads"):
         assert text in found.texts
     assert [(axis["name"], axis["size"], axis["chosen"]) for axis in found.data()[0]["axes"]] == [
         ("layer", 3, 1),

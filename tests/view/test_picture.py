@@ -17,9 +17,9 @@ def test_leading_axes_are_averaged_or_selected():
     attribution = with_heads()
     scores = np.array(attribution["scores"])
     for at, expected, said in [
-        ({}, scores.mean((0, 1)), "mean over layer and head"),
-        ({"layer": 1}, scores[1].mean(0), "layer 1, mean over head"),
-        ({"head": 2}, scores[:, 2].mean(0), "head 2, mean over layer"),
+        ({}, scores.mean((0, 1)), "mean over layers and heads"),
+        ({"layer": 1}, scores[1].mean(0), "layer 1, mean over heads"),
+        ({"head": 2}, scores[:, 2].mean(0), "head 2, mean over layers"),
         ({"layer": -1, "head": 0}, scores[2, 0], "layer 2, head 0"),
     ]:
         picture = read_picture(attribution, at)

@@ -67,6 +67,22 @@ def test_logarithmic_axis_and_named_ticks() -> None:
     assert {"softmax", "-10", ".5"} <= set(_texts(draw_plot(_plot(x={"label": "lambda", "ticks": ticks}))))
 
 
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([0.002, 0.03], {"0.002", "0.005", "0.01", "0.02"}),
+        ([3, 40], {"5", "10", "20"}),
+        ([0.5, 60], {"0.5", "1", "2", "5", "10", "20", "50"}),
+        ([1, 1000], {"1", "10", "100", "1,000"}),
+        ([1e-8, 1e4], {"1e-08", "1e-06", "0.0001", "0.01", "1", "100", "10,000"}),
+    ],
+)
+def test_a_logarithmic_axis_has_more_than_one_tick(values: list[float], ticks: set[str]) -> None:
+    plot = _plot(y={"label": "", "scale": "log"}, series=[{"name": "a", "x": [0, 7], "y": values}])
+    texts = set(_texts(draw_plot(plot | {"x": {"label": "", "ticks": [[0, "first"]]}})))
+    assert texts - {"A <title> & more", "a", "first", ""} == ticks
+
+
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(InputError, match="There is no kind of plot 'pie'"):
         draw_plot(_plot("pie"))

@@ -101,7 +101,7 @@ def test_many_columns_wrap_into_blocks():
 
 def test_the_selection_is_said():
     attribution = build("ab", "xy", axes={"layer": 2, "head": 2})
-    assert printed(heat_map(attribution, at={"layer": 1}))[0] == "norms · layer 1, mean over head"
+    assert printed(heat_map(attribution, at={"layer": 1}))[0] == "norms · layer 1, mean over heads"
 
 
 def test_very_long_inputs_are_cut_with_a_note():

@@ -1,8 +1,8 @@
 // Align: two texts, their words linked; the least certain lines first, links corrected by dragging, the error rate as one goes.
 
 import { make, mount, download } from "./figure.js";
-import { post } from "./api.js";
-import { Progress, copyMenu, side, textBox } from "./parts.js";
+import { Refusal, post } from "./api.js";
+import { Progress, choice, copyMenu, side, textBox } from "./parts.js";
 import { alignAsCommand, alignAsPython } from "./sharing.js";
 
 const EXAMPLE = {
@@ -28,15 +28,20 @@ export function alignView(place, context) {
   const source = boxOf("One text, a sentence a line (or drop a file)", values.source ?? EXAMPLE.source);
   const target = boxOf("Its translation, line by line", values.target ?? EXAMPLE.target);
   const gold = boxOf("Gold links, if there are any: lines such as 0-0 1-2 2p1", values.gold ?? "", 2);
+  let base = values.base === "1" ? 1 : 0;
 
   const save = () => {
     const texts = { source: source.box.value, target: target.box.value, gold: gold.box.value };
     const short = Object.values(texts).join("").length <= SHARED && texts.source !== EXAMPLE.source;
-    context.save({ ...(short ? texts : {}), order: sorted ? "" : "text" });
+    context.save({ ...(short ? texts : {}), order: sorted ? "" : "text", base: base || "" });
   };
 
-  const readGold = (line = "") => {
-    const links = [...line.matchAll(/(\d+)([-p])(\d+)/g)].map(([, from, kind, to]) => [Number(from), Number(to), kind]);
+  const readGold = (line, pair, number) => {
+    const links = [...line.matchAll(/(\d+)([-p])(\d+)/g)].map(([, from, kind, to]) => [Number(from) - base, Number(to) - base, kind]);
+    const inside = (position, words) => position >= 0 && position < words.length;
+    if (!links.every(([from, to]) => inside(from, pair.source_words) && inside(to, pair.target_words))) {
+      throw new Refusal(`Line ${number + 1} of the gold links names a word that is not there: are words counted from ${1 - base}?`);
+    }
     return { sure: links.filter(([, , kind]) => kind === "-").map(([a, b]) => [a, b]), possible: links.map(([a, b]) => [a, b]) };
   };
 
@@ -47,9 +52,12 @@ export function alignView(place, context) {
       const { alignments } = await post("/api/align", { source: sources, target: targets, model: model.name }, signal);
       if (!isLatest()) return;
       const goldLines = gold.box.value.trim() ? lines(gold.box) : [];
+      if (goldLines.length > alignments.length) {
+        throw new Refusal(`There are more lines of gold links (${goldLines.length}) than of text (${alignments.length}): give as many.`);
+      }
       pairs = alignments.map((pair, number) => ({
         ...pair, number, links: pair.links, corrected: null, checked: false,
-        gold: goldLines.length ? readGold(goldLines[number]) : null,
+        gold: number < goldLines.length ? readGold(goldLines[number], pair, number) : null,
         lowest: Math.min(1, ...pair.links.map(([, , confidence]) => confidence)),
       }));
       shown = SHOWN;
@@ -121,7 +129,8 @@ export function alignView(place, context) {
 
   place.append(
     make("div", { class: "two" }, source.element, target.element),
-    make("details", { class: "given", open: Boolean(values.gold) }, make("summary", {}, "Compare with gold links"), gold.element),
+    make("details", { class: "given", open: Boolean(values.gold) }, make("summary", {}, "Compare with gold links"), gold.element,
+      choice("Words are counted from", [["0", "0"], ["1", "1"]], String(base), (chosen) => { base = Number(chosen); save(); })),
     make("div", { class: "actions" },
       make("button", { type: "button", class: "main", onclick: align }, "Align"),
       make("label", { class: "choice" }, make("input", { type: "checkbox", checked: sorted, onchange: (event) => { sorted = event.target.checked; save(); show(); } }), "Least certain first"),

@@ -1,8 +1,8 @@
 // Explain: a sentence, its translation as it arrives with its links, and every question one can ask about it.
 
 import { make, mount, download } from "./figure.js";
-import { get, post, postForText, stream } from "./api.js";
-import { Progress, changedWords, choice, copyMenu, side, textBox, words } from "./parts.js";
+import { post, postForText, stream } from "./api.js";
+import { Progress, changedWords, choice, copyMenu, offerMethods, side, textBox, words } from "./parts.js";
 import { explainAsCommand, explainAsPython } from "./sharing.js";
 
 const SENTENCES = {
@@ -83,18 +83,12 @@ class Explain {
 
   methodPicker() {
     const list = make("div", { class: "method-list" });
-    const fill = async () => {
-      const { models, methods, model } = this.context;
-      const tried = (await get("/api/models").catch(() => models)).find(({ name }) => name === model.name)?.methods ?? [];
-      const offered = methods.filter(({ name }) => tried.includes(name) || this.methods.includes(name));
-      list.replaceChildren(...offered.map((method) => make("label", { class: "method-choice" },
-        make("input", { type: "checkbox", name: "method", value: method.name, checked: this.methods.includes(method.name), onchange: (event) => this.choose(method.name, event.target) }),
-        make("span", { class: "method-words" }, make("strong", {}, method.does), make("span", { class: "hint" }, `${method.name} · ${method.cost}`)))));
-    };
-    const details = make("details", { class: "ask methods" }, make("summary", {}, "Ask in another way"),
+    const offer = (method) => make("label", { class: "method-choice" },
+      make("input", { type: "checkbox", name: "method", value: method.name, checked: this.methods.includes(method.name), onchange: (event) => this.choose(method.name, event.target) }),
+      make("span", { class: "method-words" }, make("strong", {}, method.does), make("span", { class: "hint" }, `${method.name} · ${method.cost}`)));
+    offerMethods(this.context, this.methods, list, offer);
+    return make("details", { class: "ask methods" }, make("summary", {}, "Ask in another way"),
       make("p", { class: "hint" }, `Choose one, or up to ${SIDE_BY_SIDE} side by side with their faithfulness.`), list);
-    details.addEventListener("toggle", () => { if (details.open && !list.children.length) fill(); });
-    return details;
   }
 
   modelPicker() {

@@ -2,7 +2,7 @@
 
 import { make, mount, download } from "./figure.js";
 import { post, postForText, stream } from "./api.js";
-import { Progress, choice, copyMenu, side, textBox, words } from "./parts.js";
+import { Progress, choice, copyMenu, offerMethods, side, textBox, words } from "./parts.js";
 import { explainAsCommand, explainAsPython } from "./sharing.js";
 
 const REVIEW = "The film is slow at first, but the actors are wonderful and I loved the end.";
@@ -10,8 +10,9 @@ const PROMPT = "The cat sees the bird and";
 
 /** Offer the methods that this model has, by their sentences. */
 function methodChoice(context, chosen, change) {
-  const offered = context.methods.filter(({ name }) => context.model.methods.includes(name) || name === chosen);
-  return choice("Ask", offered.map(({ name, does, cost }) => [name, `${does} (${cost})`]), chosen, change);
+  const element = choice("Ask", [], chosen, change);
+  offerMethods(context, [chosen], element.querySelector("select"), ({ name, does, cost }) => make("option", { value: name, selected: name === chosen }, `${does} (${cost})`));
+  return element;
 }
 
 const pageSave = (progress) => ({ name: "HTML", save: (figure) => progress.run(async () => download("sightline.html", await postForText("/api/page", { attribution: figure.asDictionary() }), "text/html")) });

@@ -1,7 +1,9 @@
 // Parts that several views share.
 
 import { make } from "./figure.js";
-import { Refusal } from "./api.js";
+import { Refusal, get } from "./api.js";
+
+const LOOK_AGAIN = 1000; // milliseconds
 
 /** A place that shows that something is under way, or the one sentence that says why it is not. */
 export class Progress {
@@ -80,6 +82,24 @@ export function copyMenu(entries) {
 export const choice = (label, entries, chosen, change) => make("label", { class: "choice" }, make("span", {}, label),
   make("select", { onchange: (event) => change(event.target.value) },
     ...entries.map(([value, text]) => make("option", { value, selected: value === chosen }, text))));
+
+/** List the methods that a model has, and those still to come: a server tries them one by one while it is idle. */
+export async function offerMethods({ methods, model }, chosen, list, makeItem) {
+  const listed = new Set();
+  let known = model;
+  while (known) {
+    const offered = methods.filter(({ name }) => known.methods.includes(name) || chosen.includes(name));
+    offered.forEach((method, index) => {
+      if (listed.has(method.name)) return;
+      listed.add(method.name);
+      list.insertBefore(makeItem(method), list.children[index] ?? null);
+    });
+    if (known.knows_its_methods) return;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
+    if (!list.isConnected) return;
+    known = (await get("/api/models").catch(() => [])).find(({ name }) => name === model.name);
+  }
+}
 
 export const words = (text) => text.split(/\s+/).filter(Boolean);
 export const side = (list) => ({ tokens: list, words: list, word_ids: list.map((_, index) => index) });
