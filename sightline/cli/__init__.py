@@ -66,13 +66,10 @@ def _run(arguments: list[str]) -> int:
     except InputError as error:
         _tell(str(error), debug)
         return 2
-    except ImportError as error:
-        explained = missing_package("This command", error)
-        if explained is error:
-            raise
-        _tell(str(explained), debug)
-        return 2
     except Exception as error:
+        if isinstance(error, ImportError) and (explained := missing_package("This command", error)) is not error:
+            _tell(str(explained), debug)
+            return 2
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             _tell(f"{error.filename or 'Standard output'} cannot be written: {error.strerror}.", debug)
             _abandon_output()

@@ -25,6 +25,12 @@ def adapt(
     reverse: Annotated[
         str | None, typer.Option("-r", "--reverse", help="A model of the reverse direction; en-es is its own.")
     ] = None,
+    with_aligner: Annotated[
+        str | None,
+        typer.Option(
+            help="Learn from the model joined with an aligner: diagonal, hmm, ibm1 or a file of `align --save`."
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of training and labelling; the best one is kept.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 1,
     source_lang: SourceLanguage = None,
@@ -57,6 +63,7 @@ def adapt(
         [target_text for _, target_text in pairs],
         output=output,
         reverse=backward,
+        with_aligner=with_aligner,
         rounds=rounds,
         seed=seed,
         quiet=quiet,

@@ -26,6 +26,7 @@ from sightline.cli.options import (
     Workers,
 )
 from sightline.cli.settings import read_settings
+from sightline.corpus.progress import Progress
 from sightline.corpus.running import Running, run_job
 from sightline.errors import InputError
 from sightline.files import STANDARD_INPUT, Position, check_readable, check_writable, write_text
@@ -52,36 +53,58 @@ def align(
     one_way: Annotated[
         bool, typer.Option("--one-way", help="Use one direction only, of a model that translates both ways.")
     ] = False,
-    method: Annotated[str, typer.Option(help="auto, similarity, or one of `sightline methods`.")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="auto (the model's adapter, or else chosen on the first pairs), similarity, or one of `sightline "
+            "methods`."
+        ),
+    ] = "auto",
     effort: Annotated[
         str, typer.Option(help="fast, or best: try SmoothGrad saliency too, which takes about 30 times as long.")
     ] = "fast",
     choose_again: Annotated[
-        bool, typer.Option("--choose-again", help="Choose how to read the model anew, whatever is remembered.")
+        bool, typer.Option("--choose-again", help="Choose how to read the model anew, even if a choice was saved.")
     ] = False,
     setting: Annotated[list[str], typer.Option("-s", "--set", help="A setting of the method: layer=2.")] = [],  # noqa: B006
     extraction: Annotated[
-        str | None, typer.Option(help="argmax, argmax-words, pieces, threshold, mutual, mutual-pieces or softmax.")
+        str | None,
+        typer.Option(
+            help="How links are read off scores: argmax-words (the default; of similarity mutual-pieces), argmax, "
+            "pieces, threshold, mutual, mutual-pieces or softmax."
+        ),
     ] = None,
-    threshold: Annotated[float | None, typer.Option(help="Of the extractions threshold and softmax.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="The least share for a link, with --extraction threshold (0.2) or softmax (0.001)."),
+    ] = None,
     symmetrize: Annotated[
-        str | None, typer.Option(help="Rule that joins two directions: see `sightline symmetrize --help`.")
+        str | None,
+        typer.Option(
+            help="Rule that joins the links of two directions, by default grow-diag-strict; all are in `sightline "
+            "symmetrize --help`."
+        ),
     ] = None,
     join: Annotated[
-        str, typer.Option(help="What of two directions is joined: their scores first, or their links alone.")
+        str, typer.Option(help="What of two directions is joined: scores (and then links), or links alone.")
     ] = "scores",
-    min_confidence: Annotated[float, typer.Option(help="Leave out links that are less sure, from 0 to 1.")] = 0.0,
+    min_confidence: Annotated[float, typer.Option(help="Leave out links with a lower confidence, from 0 to 1.")] = 0.0,
     with_aligner: Annotated[
         str | None,
         typer.Option(
-            help="Join the model with a statistical aligner: diagonal, hmm, ibm1, or the file of a saved one."
+            help="Join the model with a statistical aligner: diagonal, hmm or ibm1, trained on these texts first, or "
+            "the file of a saved one."
         ),
     ] = None,
     aligner: Annotated[
-        str | None, typer.Option(help="A statistical aligner instead of a model: ibm1, diagonal, hmm or eflomal.")
+        str | None,
+        typer.Option(
+            help="Train a statistical aligner on these texts, and align with it instead of a model: ibm1, diagonal, "
+            "hmm or eflomal."
+        ),
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Keep the trained statistical aligner in this file.")] = None,
-    load: Annotated[Path | None, typer.Option(help="Align with a statistical aligner that was saved.")] = None,
+    load: Annotated[Path | None, typer.Option(help="Align with a statistical aligner that --save kept.")] = None,
     source_lang: SourceLanguage = None,
     target_lang: TargetLanguage = None,
     prefix: Prefix = "",
@@ -116,7 +139,8 @@ def align(
         check_model_name(name)
     running = Running(resume, on_error, workers, engine, address, gpus)
     running.check()
-    if STANDARD_INPUT in (str(source), str(target)) and (html is not None or (format == "words" and (aligner or load))):
+    reads_standard_input = STANDARD_INPUT in (str(source), str(target))
+    if reads_standard_input and (html is not None or (format == "words" and (aligner or load))):
         raise InputError("Pictures and words read the texts a second time: give files instead of standard input.")
     format = "jsonl" if json else format
     if model is not None and (aligner or load):
@@ -125,14 +149,20 @@ def align(
         from sightline.alignment.files import align_files
         from sightline.alignment.formats import write_alignments
         from sightline.alignment.links import draw_page
-        from sightline.corpus.progress import Progress
 
-        if any([reverse, setting, extraction, threshold, explain_choice, with_aligner, dtype, method != "auto"]):
-            raise InputError("A statistical aligner needs no reverse model, method, setting, extraction or precision.")
+        unfit = [reverse, one_way, choose_again, explain_choice, setting, extraction, threshold, with_aligner, dtype]
+        if any(unfit) or (method, effort) != ("auto", "fast"):
+            raise InputError(
+                "A statistical aligner needs no reverse model, way, method, effort, choice, setting, extraction or "
+                "precision."
+            )
         if min_confidence:
             raise InputError("--min-confidence belongs to a model's links: give --confidences, and filter them.")
         if running != Running():
-            raise InputError("A statistical aligner runs in one process and in minutes: it has nothing to resume.")
+            raise InputError(
+                "A statistical aligner runs in one process, in minutes: leave out --resume, --on-error, --workers and "
+                "--engine."
+            )
         alignments: Iterable[Alignment | Alignments]
         drawn: list[Alignment] = []
         with Progress("Reading") as steps:
@@ -174,17 +204,21 @@ def align(
         format=format,
         confidences=confidences or json,
     )
+    skip = on_error == "skip"
+    if with_aligner is not None:
+        from sightline.alignment.statistical import ALIGNERS
+
+        if reads_standard_input and with_aligner in ALIGNERS:
+            raise InputError(
+                f"--with-aligner {with_aligner} reads the texts twice, first to train it: give files instead of "
+                f"standard input, or the file of a saved aligner (`align --aligner {with_aligner} --save FILE`)."
+            )
+        with Progress("Reading") as steps:
+            job = job.with_aligner_trained_on(try_pairs(source, target), steps, skip=skip)
     position = Position()
-    run_job(job, try_pairs(source, target, position), output, running, position=position)
+    settled = run_job(job, try_pairs(source, target, position), output, running, position=position)
     if html is not None:
-        write_text(html, job.open().draw(_first_pairs(source, target)))
-
-
-def _first_pairs(source: Path, target: Path | None) -> list[tuple[str, str]]:
-    """Read the pairs to be drawn, once more."""
-    from sightline.alignment.parallel import read_pairs
-
-    return list(islice(read_pairs(source, target), MOST_DRAWN))
+        write_text(html, job.draw(settled, islice(try_pairs(source, target), MOST_DRAWN), skip=skip))
 
 
 def _with_words(
@@ -209,6 +243,12 @@ def _show_choice(choice: Choice, with_candidates: bool) -> None:
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     if choice.criterion != BY_USER:
         console.print(str(choice), markup=False)
+    elif with_candidates:
+        console.print(
+            f"Read by {choice.forward}: there is nothing to choose (`--method norms` or `attention` leaves the layer "
+            "open).",
+            markup=False,
+        )
     if not with_candidates or len(choice.candidates) < 2:
         return
     table = Table("direction", "candidate", "alone", "joined", box=None, header_style="bold")

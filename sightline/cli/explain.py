@@ -75,6 +75,7 @@ def explain(
     """Show which inputs the model used for each output.
 
     Example: sightline explain --method norms -s layer=2 "The cat sleeps." "El gato duerme."
+
     Example: sightline explain --file text.en --jsonl text.jsonl
     """
     from sightline.methods import find_method

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-_MODEL = typer.Option("-m", "--model", help="A folder, a name on the hub, or en-es, the model in the box.")
+from sightline.models.box import BOX_MODEL
 
-ModelOption = Annotated[str, _MODEL]
-OptionalModelOption = Annotated[str | None, _MODEL]
+_MODEL = partial(typer.Option, "-m", "--model", help="A folder, a name on the hub, or en-es, the model in the box.")
+
+ModelOption = Annotated[str, _MODEL()]
+OptionalModelOption = Annotated[str | None, _MODEL(show_default=BOX_MODEL)]
 SourceLanguage = Annotated[
     str | None, typer.Option("--source-lang", help="Language of the source (NLLB, M2M100, mBART; en-es recognises it).")
 ]
@@ -28,7 +31,9 @@ Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write; - 
 STANDARD_OUTPUT = Path("-")
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Keep what is done in OUT.partial, and go on from there if the run was ended."),
+    typer.Option(
+        "--resume", help="Write to OUT.partial until all is done, and continue there if an earlier run was stopped."
+    ),
 ]
 OnError = Annotated[
     str,
@@ -38,7 +43,8 @@ OnError = Annotated[
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option(help="Processes that work at the same time; by default one for each core.")
+    int | None,
+    typer.Option(help="Number of worker processes; by default one for each core, if there are thousands of lines."),
 ]
 Engine = Annotated[str, typer.Option(help="local, or ray: the workers are on a Ray cluster.")]
 Address = Annotated[str | None, typer.Option(help="Address of the Ray cluster; by default one on this machine alone.")]

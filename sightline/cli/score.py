@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sightline.corpus.progress import Progress
 from sightline.errors import InputError
 from sightline.limits import LARGEST_SEED
 
@@ -36,16 +37,18 @@ def score(
 
     if source is None and target is not None:
         raise InputError("--target also needs --source (which may hold both sides of each pair by itself).")
-    scores = score_files(
-        hypothesis,
-        gold,
-        format=format,
-        gold_format=gold_format,
-        base=base,
-        gold_base=gold_base,
-        target_first=reverse,
-        gold_target_first=gold_reverse,
-        texts=None if source is None else (source, target),
-        seed=seed,
-    )
+    with Progress("Reading") as steps:
+        scores = score_files(
+            hypothesis,
+            gold,
+            format=format,
+            gold_format=gold_format,
+            base=base,
+            gold_base=gold_base,
+            target_first=reverse,
+            gold_target_first=gold_reverse,
+            texts=None if source is None else (source, target),
+            seed=seed,
+            steps=steps,
+        )
     print(json_module.dumps(scores.to_dict()) if json else scores)

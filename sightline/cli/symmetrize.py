@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sightline.cli.options import STANDARD_OUTPUT, Output
+from sightline.corpus.progress import Progress
 from sightline.files import check_readable, check_writable
 
 
@@ -43,5 +44,8 @@ def symmetrize(
     from sightline.alignment.formats import write_alignments
     from sightline.alignment.symmetrization import symmetrize_files
 
-    alignments = symmetrize_files(forward, reverse, rule, format=format, base=base, reverse_target_first=not same_order)
-    write_alignments(alignments, output, "jsonl" if json else format, base, confidences=confidences or json)
+    with Progress("Joining") as steps:
+        alignments = symmetrize_files(
+            forward, reverse, rule, format=format, base=base, reverse_target_first=not same_order, steps=steps
+        )
+        write_alignments(alignments, output, "jsonl" if json else format, base, confidences=confidences or json)

@@ -33,7 +33,9 @@ from sightline.models.names import check_model_name
 
 
 def tags(
-    source: Annotated[Path, typer.Argument(help="Text with tags and placeholders, one sentence a line; - is input.")],
+    source: Annotated[
+        Path, typer.Argument(help="Text with tags and placeholders, one sentence a line; - is standard input.")
+    ],
     target: Annotated[
         Path | None, typer.Argument(help="Its translation without tags; if it is not given, the text is translated.")
     ] = None,

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from sightline.corpus.shards import Row, Work
+from sightline.alignment.steps import Steps
+from sightline.corpus.shards import Row, Shard, Work, readable_rows, run_shard
+from sightline.errors import InputError
 from sightline.models.box import BOX_MODEL
 
 if TYPE_CHECKING:
@@ -83,7 +86,7 @@ class Job:
     def describe(self) -> dict[str, Any]:
         """Return what the output depends on, except models and input, as plain data."""
         named = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "on_choice"}
-        plain: dict[str, Any] = json.loads(json.dumps({"job": type(self).__name__} | named, default=str))
+        plain: dict[str, Any] = json.loads(json.dumps({"job": type(self).__name__} | named, default=_describe))
         return plain
 
     def open(self) -> Work:
@@ -114,6 +117,42 @@ class AlignJob(Job):
     def open(self) -> AlignWork:
         return AlignWork(self)
 
+    def with_aligner_trained_on(self, rows: Iterable[Row | InputError], steps: Steps, *, skip: bool) -> AlignJob:
+        """Return the job with its statistical aligner: read from its file, or trained on all rows.
+
+        Shards are aligned each by itself: an aligner that is only named would be trained on every one of them anew.
+        """
+        from sightline.alignment.bitext import build_bitext
+        from sightline.alignment.statistical import count_passes, train_aligner
+        from sightline.verbs.aligning import find_aligner
+
+        found = find_aligner(self.align["with_aligner"])
+        if isinstance(found, str):
+            aligner = self.build_aligner(self.model.load())
+            bitext = build_bitext(aligner.words_to_train_on(_pairs(readable_rows(rows, skip=skip))))
+            steps.begin(f"Training {found}", len(bitext) * count_passes(found))
+            found = train_aligner(bitext, found, on_pass=steps.advance)
+        return replace(self, align={**self.align, "with_aligner": found})
+
+    def draw(self, settled: Mapping[str, Any], rows: Iterable[Row | InputError], *, skip: bool) -> str:
+        """Return a page with the pictures of some rows, aligned as `settled` says, without those that are skipped."""
+        from sightline.alignment.links import draw_page
+
+        work = _DrawWork(self)
+        run_shard(work, settled, Shard(1, list(rows)), skip=skip)
+        return draw_page(work.drawn)
+
+
+def _describe(value: object) -> str:
+    """Describe a setting that is no plain data: a statistical aligner by a checksum."""
+    from sightline.alignment.statistical import TwoWayAligner
+
+    if isinstance(value, TwoWayAligner):
+        from sightline.alignment.saved import digest_aligner
+
+        return digest_aligner(value)
+    return str(value)
+
 
 class AlignWork:
     """Models that align, loaded."""
@@ -130,11 +169,18 @@ class AlignWork:
         alignments = _with_choice(self.aligner, settled).align(_pairs(rows, numbers))
         return [_render(self.job, alignment, number) for number, alignment in zip(numbers, alignments, strict=True)]
 
-    def draw(self, rows: Sequence[Row]) -> str:
-        """Return a page with the pictures of some rows."""
-        from sightline.alignment.links import draw_page
 
-        return draw_page(self.aligner.align(_pairs(rows)))
+class _DrawWork(AlignWork):
+    """Models that align, for pictures: alignments are kept instead of written."""
+
+    def __init__(self, job: AlignJob) -> None:
+        super().__init__(job)
+        self.drawn: list[Alignment] = []
+
+    def run(self, settled: Mapping[str, Any], numbers: Sequence[int], rows: Sequence[Row]) -> list[str]:
+        alignments = list(_with_choice(self.aligner, settled).align(_pairs(rows, numbers)))
+        self.drawn += alignments
+        return [self.blank] * len(alignments)
 
 
 def _render(job: AlignJob, alignment: Alignment, number: int) -> str:
@@ -322,10 +368,10 @@ def _loaded(*models: LoadedModel | None) -> list[LoadedModel]:
     return [model for model in models if model is not None]
 
 
-def _pairs(rows: Sequence[Row], numbers: Sequence[int] | None = None) -> Iterator[Pair]:
+def _pairs(rows: Iterable[Row], numbers: Iterable[int] | None = None) -> Iterator[Pair]:
     from sightline.verbs.explaining import Pair
 
-    for number, row in zip(numbers or range(1, len(rows) + 1), rows, strict=True):
+    for row, number in zip(rows, count(1) if numbers is None else numbers, strict=numbers is not None):
         yield Pair(number, row[0], row[1] if len(row) > 1 else None)
 
 

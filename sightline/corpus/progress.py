@@ -42,7 +42,7 @@ class Progress:
                 self._bar.stop()
 
     def begin(self, label: str, total: int | None = None) -> None:
-        """Begin another step, of so many rows where that is known, and count from zero."""
+        """Begin another step, with this many rows where that is known, and count from zero."""
         with self._lock:
             self.label, self.done, self.total = label, 0, total
             if self._bar is not None:

@@ -15,7 +15,17 @@ from sightline.corpus.jobs import Job
 from sightline.corpus.output import Output, open_output
 from sightline.corpus.processes import ProcessCrew
 from sightline.corpus.progress import Progress
-from sightline.corpus.shards import Result, Row, RowsDigest, Shard, Work, cut_shards, join_results, run_shard
+from sightline.corpus.shards import (
+    Result,
+    Row,
+    RowsDigest,
+    Shard,
+    Work,
+    cut_shards,
+    join_results,
+    readable_rows,
+    run_shard,
+)
 from sightline.errors import InputError, unknown_name
 from sightline.files import Position
 from sightline.version import __version__
@@ -41,7 +51,7 @@ class Running(NamedTuple):
     def check(self) -> None:
         """Refuse what does not go together."""
         if self.on_error not in ON_ERROR:
-            raise unknown_name("way to meet errors", self.on_error, ON_ERROR)
+            raise unknown_name("--on-error", self.on_error, ON_ERROR)
         if self.engine not in ENGINES:
             raise unknown_name("engine", self.engine, ENGINES)
         if self.workers is not None and self.workers < 1:
@@ -61,8 +71,8 @@ def run_job(
     *,
     position: Position | None = None,
     progress: bool | None = None,
-) -> None:
-    """Run a job over rows and write what it gives, in order; `-` is standard output.
+) -> dict[str, Any]:
+    """Run a job over rows and write what it gives, in order; `-` is standard output. Return what held for all rows.
 
     running: how to run it.
         resume: let the output grow in `OUT.partial`, and go on there if an earlier run did not come to its end.
@@ -85,7 +95,8 @@ def run_job(
         shards = cut_shards(_after(rows, written, digest), job.shard_rows, written.rows + 1)
         beginning = list(islice(shards, SHARDS_WORTH_WORKERS if running.workers is None else 1))
         if written.settled is None:
-            written.begin(_settle(work, _readable(beginning, skip=skip), skip=skip))
+            first = beginning[0].rows if beginning else ()
+            written.begin(_settle(work, list(readable_rows(first, skip=skip)), skip=skip))
         if running.workers is None:
             enough = len(beginning) == SHARDS_WORTH_WORKERS
             running = running._replace(workers=_useful_workers(work) if enough else 1)
@@ -98,6 +109,7 @@ def run_job(
                 digest.add(one.shard.rows)
                 written.add(result, digest.hexdigest())
                 shown.advance(result.rows, one.share)
+        return written.settled or {}
 
 
 def _describe(job: Job, work: Work) -> dict[str, Any]:
@@ -116,17 +128,6 @@ def _after(rows: Iterable[Row | InputError], written: Output, digest: RowsDigest
             "give the same input, or another output."
         )
     return remaining
-
-
-def _readable(shards: Sequence[Shard], *, skip: bool) -> list[Row]:
-    """Return the rows of the first shard; those that could not be read are skipped, or raise their error."""
-    rows: list[Row] = []
-    for row in shards[0].rows if shards else ():
-        if not isinstance(row, InputError):
-            rows.append(row)
-        elif not skip:
-            raise row
-    return rows
 
 
 def _settle(work: Work, rows: Sequence[Row], *, skip: bool) -> dict[str, Any]:

@@ -76,6 +76,15 @@ def try_columns(*paths: FilePath | None, position: Position | None = None) -> It
         yield next((line for line in lines if isinstance(line, InputError)), lines)  # type: ignore[misc]
 
 
+def readable_rows(rows: Iterable[Row | InputError], *, skip: bool) -> Iterator[Row]:
+    """Leave out the rows that could not be read, or raise the error of the first."""
+    for row in rows:
+        if not isinstance(row, InputError):
+            yield row
+        elif not skip:
+            raise row
+
+
 def cut_shards(rows: Iterable[Row | InputError], size: int, first: int = 1) -> Iterator[Shard]:
     """Cut rows into shards."""
     remaining = iter(rows)

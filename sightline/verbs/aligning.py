@@ -170,13 +170,21 @@ def build_aligner(
         raise InputError(
             f"The rule {chosen.symmetrize!r} joins two directions: give the model of the other one as reverse."
         )
-    if with_aligner is not None and not isinstance(with_aligner, TwoWayAligner) and with_aligner not in ALIGNERS:
-        if not os.path.exists(with_aligner):
-            raise InputError(f"{with_aligner} is no file of a saved aligner, and none of {', '.join(ALIGNERS)}.")
-        with_aligner = load_aligner(with_aligner)
+    with_aligner = find_aligner(with_aligner)
     if with_aligner is not None and chosen.reads_either_sign:
         raise InputError("Similarities are no probabilities, which an aligner could be joined with: name a method.")
     return ModelAligner(forward, backward, chosen, with_aligner, min_confidence, choose_again, choice, on_choice)
+
+
+def find_aligner(with_aligner: str | os.PathLike[str] | TwoWayAligner | None) -> TwoWayAligner | str | None:
+    """Return the aligner that a model is joined with: its name where it is yet to be trained, else the saved one."""
+    if with_aligner is None or isinstance(with_aligner, TwoWayAligner):
+        return with_aligner
+    if with_aligner in ALIGNERS:
+        return str(with_aligner)
+    if not os.path.exists(with_aligner):
+        raise InputError(f"{with_aligner} is no file of a saved aligner, and none of {', '.join(ALIGNERS)}.")
+    return load_aligner(with_aligner)
 
 
 def load_reverse(forward: LoadedModel, reverse: Any, method: str = AUTO) -> LoadedModel | None:
@@ -263,8 +271,14 @@ class ModelAligner:
         if not isinstance(self.with_aligner, str):
             return self.with_aligner, pairs
         every = list(pairs)
-        words = [words_of(pair.one_way()) for pair in every if has_words(pair)]
+        words = list(self.words_to_train_on(iter(every)))
         return train_aligner(build_bitext(words), self.with_aligner) if words else None, iter(every)
+
+    def words_to_train_on(self, pairs: Iterator[Pair]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+        """Yield the words of the pairs that have some, each pair turned the way that the model was loaded for."""
+        for pair in recognise_directions(self.model, pairs):
+            if has_words(pair):
+                yield words_of(pair.one_way())
 
     def _align_window(
         self, window: Sequence[Facing], choice: Choice, statistical: TwoWayAligner | None

@@ -13,6 +13,7 @@ import zoo
 import sightline
 from sightline.alignment.formats import read_alignments
 from sightline.cli import main
+from sightline.corpus import jobs
 
 SET = ["--method", "norms", "-s", "layer=1", "-s", "reading=input", "--extraction", "argmax"]
 NORMS = {"method": "norms", "layer": 1, "reading": "input", "extraction": "argmax"}
@@ -84,7 +85,7 @@ def test_the_choice_is_explained_on_standard_error(run, folder: str, texts: tupl
     code, _, err = run("align", "-m", folder, *texts, "--explain-choice")
     assert code == 0
     assert err == (
-        "Read by norms layer=-1 reading=output: the default, since 5 pairs are too few to choose by (20 do).\n"
+        "Read by norms layer=-1 reading=output: the default, since choosing takes at least 20 pairs, not 5.\n"
     )
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{word} a cat\t{word} un gato\n" for word in map(str, range(30))), encoding="utf-8")
@@ -97,6 +98,30 @@ def test_the_choice_is_explained_on_standard_error(run, folder: str, texts: tupl
     assert table.count("norms layer=") == table.count("attention layer=0 reading=") * 3 == 6
     assert "remembered: chosen" in run("align", "-m", folder, pairs)[2]
     assert "remembered" not in run("align", "-m", folder, pairs, "--choose-again")[2]
+    err = run("align", "-m", folder, *SET, *texts, "--explain-choice")[2]
+    assert "Read by norms layer=1 reading=input: there is nothing to choose" in err
+
+
+def test_pictures_are_drawn_as_the_output_was_read(run, folder: str, tmp_path: Path) -> None:
+    pairs, page = tmp_path / "pairs.tsv", tmp_path / "page.html"
+    pairs.write_text("".join(f"{word} a cat\t{word} un gato\n" for word in map(str, range(120))), encoding="utf-8")
+    _, _, err = run("align", "-m", folder, pairs, "--choose-again", "--html", page)
+    assert err.count("Read by") == 1
+    assert "119 un gato" not in page.read_text(encoding="utf-8")
+    assert "on 120 pairs" in run("align", "-m", folder, pairs)[2]
+
+
+def test_an_aligner_that_is_joined_is_trained_on_all_pairs(
+    run, folder: str, texts: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "SHARD_ROWS", 2)
+    saved = tmp_path / "aligner.npz"
+    run("align", "--aligner", "diagonal", "--save", saved, *texts)
+    options = "-m", folder, *SET, "--confidences", "--with-aligner"
+    expected = run("align", *options, saved, *texts)
+    assert run("align", *options, "diagonal", *texts) == expected
+    code, _, err = run("align", *options, "diagonal", "-", stdin="a\tb\n")
+    assert (code, "give files instead of standard input" in err) == (2, True)
 
 
 def test_one_direction_and_what_it_does_not_go_with(run, folder: str, texts: tuple[Path, Path]) -> None:
@@ -154,7 +179,10 @@ def test_other_precisions(run, folder: str, texts: tuple[Path, Path]) -> None:
 
 MISTAKES = {
     "Align either with --model or with a statistical aligner": ["align", "-m", "MODEL", "--aligner", "ibm1", "TEXT"],
-    "needs no reverse model, method": ["align", "--aligner", "ibm1", "--method", "norms", "TEXT", "TEXT"],
+    "needs no reverse model, way, method": ["align", "--aligner", "ibm1", "--method", "norms", "TEXT", "TEXT"],
+    "way, method, effort": ["align", "--aligner", "ibm1", "--one-way", "TEXT", "TEXT"],
+    "effort, choice": ["align", "--aligner", "ibm1", "--choose-again", "TEXT", "TEXT"],
+    "choice, setting": ["align", "--aligner", "ibm1", "--effort", "best", "TEXT", "TEXT"],
     "--save keeps a statistical aligner": ["align", "-m", "MODEL", "--save", "x", "TEXT", "TEXT"],
     "no aligner 'imb1'. Did you mean 'ibm1'": ["align", "--aligner", "imb1", "TEXT", "TEXT"],
     "Name either an aligner to train on this text, or a saved one": [
@@ -223,6 +251,11 @@ def test_words_and_pictures(run, folder: str, texts: tuple[Path, Path], tmp_path
     code, _, err = run("align", "-m", folder, "-", texts[1], "--html", tmp_path / "page.html")
     assert code == 2
     assert "give files instead of standard input" in err
+    texts[0].write_bytes(b"\xff\n" + texts[0].read_bytes().partition(b"\n")[2])
+    options = "--on-error", "skip", "--html", tmp_path / "page.html"
+    code, _, err = run("align", "-m", folder, *SET, *texts, *options)
+    assert (code, err.startswith("1\t")) == (0, True)
+    assert "alfombra." not in (tmp_path / "page.html").read_text(encoding="utf-8")
     (tmp_path / "words").write_text(out)
     with pytest.raises(sightline.InputError, match="cannot be read as words"):
         list(read_alignments(tmp_path / "words", "words"))

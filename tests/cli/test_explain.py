@@ -170,6 +170,7 @@ def test_version_and_help(run) -> None:
     code, out, _ = run("explain", "--help")
     assert code == 0
     assert "Example: sightline explain --method norms" in out
+    assert "\n  Example: sightline explain --file" in out  # on a line of its own
 
 
 # Files

@@ -23,7 +23,10 @@ def ending_of(*arguments: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, 
     return int(stopped.value.code or 0), *capfd.readouterr()
 
 
-@pytest.mark.parametrize("error", [RuntimeError("the \x1b[31m moon\n" + "x" * 1000), MemoryError(), KeyError("a")])
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("the \x1b[31m moon\n" + "x" * 1000), MemoryError(), KeyError("a"), ImportError("undefined symbol")],
+)
 def test_an_unexpected_error_is_one_sentence(
     error: Exception, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from deadly import DEADLY, DeadlyJob
 
 import sightline
 from sightline.alignment.formats import read_alignments
+from sightline.alignment.saved import save_aligner
 from sightline.corpus import running
 from sightline.corpus.jobs import AlignJob, ExplainJob, Job, ModelName, TagsJob, TranslateJob
 from sightline.corpus.progress import Progress
@@ -66,6 +68,23 @@ def test_workers_give_the_same_bytes(job: AlignJob, rows: Rows, tmp_path: Path) 
     with pytest.raises(InputError, match="source 32 is too long"):
         run(job, rows, tmp_path / "stopped", workers=2)
     assert not (tmp_path / "stopped").exists()
+
+
+def test_a_statistical_aligner_belongs_to_the_job(job: AlignJob, rows: Rows, tmp_path: Path) -> None:
+    named = replace(job, align={**job.align, "with_aligner": "diagonal"})
+    trained = named.with_aligner_trained_on(rows, Progress(""), skip=False)
+    again, other = (named.with_aligner_trained_on(some, Progress(""), skip=False) for some in (rows, rows[1:]))
+    assert trained.describe() == again.describe()
+    assert trained.describe() != other.describe()
+    save_aligner(trained.align["with_aligner"], tmp_path / "aligner.npz")
+    read = replace(job, align={**job.align, "with_aligner": tmp_path / "aligner.npz"})
+    read = read.with_aligner_trained_on([], Progress(""), skip=False)
+    assert read.describe() == trained.describe()
+    for workers in (1, 2):
+        run_job(trained, rows, tmp_path / f"{workers}", Running(workers=workers))
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+    with pytest.raises(InputError, match="not UTF-8"):
+        named.with_aligner_trained_on([*rows, InputError("not UTF-8")], Progress(""), skip=False)
 
 
 def test_a_row_that_kills_its_worker_is_skipped(tmp_path: Path) -> None:
@@ -168,7 +187,7 @@ def test_translate_tags_and_explain(folder: str, tmp_path: Path, monkeypatch: py
 
 
 MISTAKES = {
-    "way to meet errors 'ignore'": {"on_error": "ignore"},
+    "no --on-error 'ignore'": {"on_error": "ignore"},
     "engine 'spark'": {"engine": "spark"},
     "0 workers cannot work": {"workers": 0},
     "are of a cluster": {"gpus": 1.0},
