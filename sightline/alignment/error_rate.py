@@ -23,8 +23,9 @@ from jaxtyping import Float64, Int64
 
 from sightline.alignment.formats import Lengths, read_alignments, read_lengths
 from sightline.alignment.links import Alignment
+from sightline.alignment.steps import Steps, Unseen, count_lines
 from sightline.errors import InputError
-from sightline.files import STANDARD_INPUT, FilePath
+from sightline.files import STANDARD_INPUT, FilePath, Position
 from sightline.scores import Score
 
 RESAMPLES = 1000
@@ -63,10 +64,12 @@ def score_alignments(
     >>> print(score_alignments([Alignment([(0, 0), (1, 1), (2, 2)])], gold).aer)
     AER|sentences:1|sure:1|possible:2|bootstrap:1000|seed:1|sightline:... = 25.00 [25.00, 25.00]
     """
-    return _score(_count(_in_step(hypotheses, gold)), seed, settings)
+    return _score(_count(_in_step(hypotheses, gold)), seed, settings, Unseen())
 
 
-def _score(counts: Int64[np.ndarray, "sentence 5"], seed: int, settings: Mapping[str, object]) -> AlignmentScores:
+def _score(
+    counts: Int64[np.ndarray, "sentence 5"], seed: int, settings: Mapping[str, object], steps: Steps
+) -> AlignmentScores:
     _, sure, possible, _, _ = counts.sum(axis=0).tolist()
     if sure == 0:
         raise InputError("The gold standard has no sure link, so there is nothing to score against.")
@@ -79,7 +82,7 @@ def _score(counts: Int64[np.ndarray, "sentence 5"], seed: int, settings: Mapping
         "seed": seed,
     }
     values = _measure(counts.sum(axis=0, keepdims=True))
-    resampled = _measure(_resample(counts, seed))
+    resampled = _measure(_resample(counts, seed, steps))
     tail = (100 - COVERAGE) / 2
     return AlignmentScores(
         *(
@@ -117,15 +120,19 @@ def score_files(
     gold_target_first: bool = False,
     texts: tuple[FilePath, FilePath | None] | None = None,
     seed: int = 1,
+    steps: Steps | None = None,
 ) -> AlignmentScores:
     """Score an alignment file against a gold file; see `read_alignments` for what the settings mean.
 
     With the `texts` (source and target, or one file with both) every link is checked to lie inside its sentence.
+    `steps` is told how far reading and resampling are.
     """
+    steps = steps or Unseen()
+    position = Position()
     if os.fspath(hypothesis) == os.fspath(gold) == STANDARD_INPUT:
         raise InputError("Hypothesis and gold cannot both be read from standard input: give one of them as a file.")
     lengths: tuple[Iterator[Lengths] | None, ...] = (None, None) if texts is None else tee(read_lengths(*texts))
-    found = read_alignments(hypothesis, format, base, target_first, lengths[0])
+    found = read_alignments(hypothesis, format, base, target_first, lengths[0], position)
     expected = read_alignments(gold, gold_format, gold_base, gold_target_first, lengths[1])
 
     def pairs() -> Iterator[tuple[Alignment, Alignment]]:
@@ -139,7 +146,9 @@ def score_files(
             one, other = (Alignment() if side is None else side for side in pair)
             yield one, other
 
-    return _score(_count(pairs()), seed, {})
+    counts = _count(count_lines(pairs(), position, steps))
+    steps.begin("Resampling", RESAMPLES * len(counts))
+    return _score(counts, seed, {}, steps)
 
 
 def _in_step(hypotheses: Iterable[Alignment], gold: Iterable[Alignment]) -> Iterator[tuple[Alignment, Alignment]]:
@@ -159,13 +168,14 @@ def _count(pairs: Iterable[tuple[Alignment, Alignment]]) -> Int64[np.ndarray, "s
     return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
 
-def _resample(counts: Int64[np.ndarray, "sentence 5"], seed: int) -> Int64[np.ndarray, "resample 5"]:
+def _resample(counts: Int64[np.ndarray, "sentence 5"], seed: int, steps: Steps) -> Int64[np.ndarray, "resample 5"]:
     """Sum the counts of corpora drawn with replacement."""
     generator = np.random.default_rng(seed)
     totals = np.empty((RESAMPLES, counts.shape[1]), dtype=np.int64)
     for resample in range(RESAMPLES):
         drawn = generator.integers(len(counts), size=len(counts))
         totals[resample] = np.bincount(drawn, minlength=len(counts)) @ counts
+        steps.advance(len(counts))
     return totals
 
 

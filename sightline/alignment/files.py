@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, runtime_checkable
 
 from sightline.alignment.bitext import Words, build_bitext
 from sightline.alignment.columns import Alignments
@@ -11,24 +10,12 @@ from sightline.alignment.eflomal import align_with_eflomal
 from sightline.alignment.parallel import read_pairs
 from sightline.alignment.saved import load_aligner, save_aligner
 from sightline.alignment.statistical import ALIGNERS, count_passes, train_aligner
+from sightline.alignment.steps import Steps, Unseen, count_lines
 from sightline.alignment.symmetrization import DEFAULT_RULE, RULES, symmetrize_in_columns
 from sightline.errors import InputError, unknown_name
 from sightline.files import FilePath, Position, check_writable
 
 EFLOMAL = "eflomal"
-LINES_AT_ONCE = 1000
-"""Lines that are read before the count goes on."""
-
-
-@runtime_checkable
-class Steps(Protocol):
-    """What shows how far the work is."""
-
-    def begin(self, label: str, total: int | None = None) -> None:
-        """Begin another step, of so many lines where that is known."""
-
-    def advance(self, rows: int, share: float | None = None) -> None:
-        """Count lines that are done; `share` says how much of the input they and those before them are."""
 
 
 def align_files(
@@ -57,10 +44,10 @@ def align_files(
         raise InputError(f"Only an aligner that is trained here can be saved: {' or '.join(ALIGNERS)}.")
     if rule not in RULES:
         raise unknown_name("symmetrisation rule", rule, RULES)
-    steps = steps or _Unseen()
+    steps = steps or Unseen()
     position = Position()
     steps.begin("Aligning" if load is not None else "Reading")
-    pairs = _words(_count_lines(read_pairs(source, target, position=position), position, steps))
+    pairs = _words(count_lines(read_pairs(source, target, position=position), position, steps))
     if load is not None:
         return load_aligner(load).align_in_columns(pairs, rule)
     if aligner == EFLOMAL:
@@ -83,13 +70,6 @@ def _words(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[Words, Words]]:
         yield source.split(), target.split()
 
 
-def _count_lines(pairs: Iterable[tuple[str, str]], position: Position, steps: Steps) -> Iterator[tuple[str, str]]:
-    for number, pair in enumerate(pairs, start=1):
-        yield pair
-        if number % LINES_AT_ONCE == 0:
-            steps.advance(LINES_AT_ONCE, position.share)
-
-
 def _then_train(pairs: Iterable[tuple[Words, Words]], steps: Steps) -> Iterator[tuple[Words, Words]]:
     yield from pairs
     steps.begin(f"Training {EFLOMAL}")  # which does not say how far it is
@@ -99,13 +79,3 @@ def _count_aligned(aligned: Iterable[Alignments], steps: Steps) -> Iterator[Alig
     for some in aligned:
         yield some
         steps.advance(len(some))
-
-
-class _Unseen:
-    """Steps that nobody follows."""
-
-    def begin(self, label: str, total: int | None = None) -> None:
-        pass
-
-    def advance(self, rows: int, share: float | None = None) -> None:
-        pass

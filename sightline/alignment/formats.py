@@ -22,7 +22,7 @@ from sightline.alignment.columns import Alignments
 from sightline.alignment.links import Alignment
 from sightline.alignment.parallel import read_pairs
 from sightline.errors import InputError, unknown_name
-from sightline.files import STANDARD_OUTPUT, FilePath, read_lines, write_lines
+from sightline.files import STANDARD_OUTPUT, FilePath, Position, read_lines, write_lines
 from sightline.json_files import check_fields, parse_json
 from sightline.limits import MOST_SENTENCES_SKIPPED, MOST_WORDS
 
@@ -67,16 +67,17 @@ def read_alignments(
     base: int | None = None,
     target_first: bool = False,
     lengths: Iterable[Lengths] | None = None,
+    position: Position | None = None,
 ) -> Iterator[Alignment]:
     """Yield the alignments of a file (`-`: standard input); words are then counted from 0, links are (source, target).
 
     `base` is what the file counts from: 1 in `naacl`, otherwise 0, unless said. With the `lengths` of the sentence
     pairs (`read_lengths`) every link is checked to lie inside; without, a file in which no link ever touches a
-    first word is taken to be counted from 1, and refused if 0 was said.
+    first word is taken to be counted from 1, and refused if 0 was said. `position` follows how far the file was read.
     """
     written_in = _format(format)
     base = _base(written_in, base)
-    sentences = written_in.read(path, read_lines(path))
+    sentences = written_in.read(path, read_lines(path, position))
     with_links, touches_first_word = 0, False
     for number, (sentence, pair) in enumerate(_with_lengths(path, format, sentences, lengths), start=1):
         if pair is not None:

@@ -17,8 +17,7 @@ from sightline.alignment.bitext import Bitext, Side, Words
 from sightline.alignment.columns import Alignments, each_alignment
 from sightline.alignment.lexicon import Lexicon, number_words
 from sightline.alignment.links import Alignment
-from sightline.compilation import njit
-from sightline.forking import begin_threads
+from sightline.compilation import begin_parallel_loops, njit
 
 UNSEEN = 1e-9  # the translation probability of words that never met; what is less likely is not stored
 PAIRS_AT_ONCE = 2048
@@ -52,7 +51,7 @@ class StatisticalAligner(ABC):
 
     def find_posteriors(self, text: Bitext) -> Posteriors:
         """Return the posteriors of a text whose words are numbered as in the lexicon, or UNKNOWN."""
-        begin_threads("A statistical aligner")
+        begin_parallel_loops("A statistical aligner")
         starts = np.zeros(len(text) + 1, np.int64)
         np.cumsum((text.source.lengths + 1) * text.target.lengths, out=starts[1:])
         posteriors = Posteriors(np.empty(starts[-1]), starts)

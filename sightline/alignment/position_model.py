@@ -32,8 +32,7 @@ from sightline.alignment.expectation import (
 )
 from sightline.alignment.lexicon import Lexicon, find_value
 from sightline.alignment.one_way import UNSEEN, Posteriors, StatisticalAligner
-from sightline.compilation import njit
-from sightline.forking import begin_threads
+from sightline.compilation import begin_parallel_loops, njit
 
 ROUNDS = 5
 INITIAL_TENSION = 4.0
@@ -110,7 +109,7 @@ def build_table(bitext: Bitext) -> Table:
 
     Memory: 8 bytes for each pair of words that ever met, 24 for each source and 24 for each target word of the text.
     """
-    begin_threads("A statistical aligner")
+    begin_parallel_loops("A statistical aligner")
     occurrences = find_occurrences(bitext)
     shares = share_work(bitext, occurrences)
     starts, targets = find_cooccurrences(bitext, occurrences, shares)

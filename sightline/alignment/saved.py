@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import zipfile
@@ -33,12 +34,27 @@ DAMAGED = (
     EOFError,
     MemoryError,
     OverflowError,
-    NotImplementedError,
+    RuntimeError,  # a flipped bit makes a member encrypted, or packed in an unknown way
 )
+"""What reading a damaged archive of arrays raises."""
 
 
 def save_aligner(aligner: TwoWayAligner, path: FilePath) -> None:
     """Write both models to one file, which appears under its name only when it is complete."""
+    arrays = _arrays_of(aligner)
+    with writing(path, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def digest_aligner(aligner: TwoWayAligner) -> str:
+    """Return a checksum of all that `save_aligner` would write."""
+    digest = hashlib.sha256()
+    for name, array in _arrays_of(aligner).items():
+        digest.update(f"{name} {array.nbytes} ".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def _arrays_of(aligner: TwoWayAligner) -> dict[str, np.ndarray]:
     arrays: dict[str, np.ndarray] = {}
     settings: dict[str, dict[str, Any]] = {}
     for name, model in zip(DIRECTIONS, (aligner.forward, aligner.backward), strict=True):
@@ -62,8 +78,7 @@ def save_aligner(aligner: TwoWayAligner, path: FilePath) -> None:
         **settings,
     }
     arrays["about"] = np.frombuffer(json.dumps(about, ensure_ascii=False).encode(), np.uint8)
-    with writing(path, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    return arrays
 
 
 def load_aligner(path: FilePath) -> TwoWayAligner:

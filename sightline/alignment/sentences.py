@@ -24,7 +24,8 @@ FEWEST_WORDS = 4
 VARIANCE = 6.8
 """Of a translation's length, for each character of the source (Gale and Church)."""
 KINDS = {(1, 1): 0.89, (1, 2): 0.045, (2, 1): 0.045, (2, 2): 0.01, (1, 3): 0.005, (3, 1): 0.005}
-"""The probability of so many source sentences for so many target sentences, after Gale and Church's table 5."""
+"""The probability of each number of source sentences for each number of target sentences, after Gale and Church's
+table 5."""
 STRAY = 12
 """How many sentences the match may be away from the diagonal."""
 

@@ -33,9 +33,10 @@ from jaxtyping import Float64, Int32, Int64
 from sightline.alignment.columns import NOT_KNOWN, Alignments, each_alignment
 from sightline.alignment.formats import read_alignments
 from sightline.alignment.links import Alignment
+from sightline.alignment.steps import Steps, Unseen, count_lines
 from sightline.compilation import njit
 from sightline.errors import InputError, unknown_name
-from sightline.files import FilePath
+from sightline.files import FilePath, Position
 from sightline.limits import MOST_WORDS
 
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))  # (target, source)
@@ -98,18 +99,21 @@ def symmetrize_files(
     format: str = "pharaoh",
     base: int | None = None,
     reverse_target_first: bool = True,
+    steps: Steps | None = None,
 ) -> Iterator[Alignment]:
     """Join the alignments of two files.
 
     The reverse file lists target-source links, unless said otherwise (fast_align and eflomal write source-target
     links in both directions). Files of different length are refused, and so is an order that the links belie.
+    `steps` is told how far it is.
     """
     settings = _rule(rule)
+    position = Position()
     pairs = _paired(
-        read_alignments(forward, format, base),
+        read_alignments(forward, format, base, position=position),
         read_alignments(reverse, format, base, target_first=reverse_target_first),
     )
-    for number, chunk in enumerate(_chunks(pairs)):
+    for number, chunk in enumerate(_chunks(count_lines(pairs, position, steps or Unseen()))):
         if number == 0:
             _refuse_flipped(chunk, reverse)
         yield from _join(chunk, settings)

@@ -4,12 +4,14 @@ The first labels are the links that the model itself gives, read off its attenti
 learns them, over the source and over the target at once, with a penalty where the two disagree; what it then finds
 itself, both readings joined, are the labels of the next round. With a model of the other direction there are two
 adapters, four readings, and labels that all of them give together. The round is kept whose two readings agree best on
-pairs that were held out.
+pairs that were held out. Where a statistical aligner is given, the first labels are those of model and aligner
+together.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from torch import Tensor
 
 from sightline.alignment.joining import geometric_mean
 from sightline.alignment.links import Alignment
+from sightline.alignment.statistical import TwoWayAligner
 from sightline.alignment.symmetrization import DEFAULT_RULE, symmetrize_all
 from sightline.attend.alignment import AdapterShape, AlignmentAdapter
 from sightline.errors import InputError
@@ -40,7 +43,7 @@ from sightline.text.batches import batches_by_length
 from sightline.text.words import Text, split_words
 from sightline.training.batches import Ragged
 from sightline.training.journal import duration
-from sightline.verbs.aligning import align, load_reverse
+from sightline.verbs.aligning import align, find_aligner, load_reverse
 
 FEWEST_PAIRS = 100
 HELD_OUT = 0.05
@@ -83,6 +86,8 @@ class Adapted:
     chosen: int
     """The round that was kept, from 1."""
     minutes: float
+    guided: bool
+    """Whether a statistical aligner was joined with the model for the first labels."""
 
 
 def adapt(
@@ -92,6 +97,7 @@ def adapt(
     *,
     output: str | Path,
     reverse: Any = None,
+    with_aligner: str | os.PathLike[str] | TwoWayAligner | None = None,
     rounds: int = 3,
     seed: int = 1,
     quiet: bool = False,
@@ -100,17 +106,20 @@ def adapt(
 
     `sightline.align(folder, ...)` then reads alignments off the adapter; the model itself is not changed. `reverse` is
     a model of the other direction, which is adapted too and kept in the same folder; a model that translates both
-    ways is its own.
+    ways is its own. `with_aligner` joins the model with a statistical aligner for the first labels, as `align` does:
+    one by its name, trained on these pairs, or a saved one, trained on more.
     """
     folder = Path(output)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is not empty: write the adapted model into a new folder.")
     if rounds < 1:
         raise InputError(f"rounds is {rounds}: at least one is needed.")
+    with_aligner = find_aligner(with_aligner)
     console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
     forward = load(model)
+    backward = load_reverse(forward, reverse)
     adapted, corpus, adapters = _learn(
-        forward, load_reverse(forward, reverse), sources, targets, folder, rounds, seed, console.print
+        forward, backward, sources, targets, folder, rounds, seed, console.print, with_aligner
     )
     with writing_folder(folder) as place:
         _save(corpus, adapters, adapted, place, with_models=True)
@@ -143,6 +152,7 @@ def _learn(
     rounds: int,
     seed: int,
     say: Callable[[str], None],
+    with_aligner: str | TwoWayAligner | None = None,
 ) -> tuple[Adapted, _Corpus, list[AlignmentAdapter]]:
     """Train the adapters of all directions."""
     started = time.monotonic()
@@ -151,11 +161,12 @@ def _learn(
             raise InputError(f"{type(one.module).__name__} has no encoder and decoder: an adapter needs both.")
     corpus = _encode(forward, backward, sources, targets)
     say(f"{len(corpus):,} pairs, {corpus.skipped:,} left out. Reading the first links off the model ...")
-    labels = _first_labels(forward, backward, corpus)
+    labels = _first_labels(forward, backward, corpus, with_aligner)
     trainer = _Trainer(corpus, labels, seed)
     result = trainer.run(rounds, say)
     minutes = (time.monotonic() - started) / 60
-    adapted = Adapted(folder, len(corpus), corpus.skipped, tuple(result.rounds), result.chosen, minutes)
+    rounds_done, guided = tuple(result.rounds), with_aligner is not None
+    adapted = Adapted(folder, len(corpus), corpus.skipped, rounds_done, result.chosen, minutes, guided)
     return adapted, corpus, trainer.adapters
 
 
@@ -218,10 +229,16 @@ def _word_numbers(sides: Iterable[Any]) -> Ragged:
     return Ragged.of([[-1 if word is None else word for word in tokens.word_ids] for tokens in sides])
 
 
-def _first_labels(forward: LoadedModel, backward: LoadedModel | None, corpus: _Corpus) -> list[Links]:
+def _first_labels(
+    forward: LoadedModel,
+    backward: LoadedModel | None,
+    corpus: _Corpus,
+    with_aligner: str | TwoWayAligner | None,
+) -> list[Links]:
     sources, targets = zip(*corpus.words, strict=True)
+    reverse = False if backward is None else backward
     alignments = align(
-        forward, iter(sources), iter(targets), reverse=False if backward is None else backward, use_adapter=False
+        forward, iter(sources), iter(targets), reverse=reverse, use_adapter=False, with_aligner=with_aligner
     )
     return [_as_array(alignment) for alignment in alignments]
 

@@ -209,11 +209,14 @@ def explained_write_errors(output: Path, checkpoints: Checkpoints) -> Iterator[N
     except (InputError, OSError, SafetensorError, RuntimeError) as error:  # torch.save raises a RuntimeError
         steps = checkpoints.steps()
         safe = f"The checkpoint of step {steps[-1]} is complete" if steps else "There is no checkpoint yet"
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
-        what = reason.rstrip(".")
-        if not isinstance(error, InputError):
-            what = f"{output} cannot be written: {what}"
+        # Of a message that names a long path only the ends are told: this folder is named, not the file inside it.
+        reason = error.__context__ if isinstance(error, InputError) and error.__context__ is not None else error
+        if isinstance(reason, OSError) and reason.strerror:
+            what = f"{output} cannot be written: {reason.strerror}"
+        elif isinstance(error, InputError):
+            what = str(error).rstrip(".")
+        else:
+            what = f"{output} cannot be written: {str(error).splitlines()[0].rstrip('.')}"
         raise InputError(
-            f"{what}. {safe}; make room (or give the right to write) and start the same training again: it goes on "
-            "from there."
+            f"{what}. {safe}: make room, or allow writing, and start training again; it goes on from there."
         ) from error

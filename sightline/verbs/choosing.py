@@ -99,7 +99,7 @@ def _default_choice(model: LoadedModel, reverse: LoadedModel | None, options: Al
         for one in (model, reverse)
     )
     assert forward is not None
-    return Choice(forward, backward, f"the default, since {pairs} pairs are too few to choose by ({ENOUGH_PAIRS} do)")
+    return Choice(forward, backward, f"the default, since choosing takes at least {ENOUGH_PAIRS} pairs, not {pairs}")
 
 
 def _choose(model: LoadedModel, reverse: LoadedModel | None, options: AlignOptions, sample: Sequence[Facing]) -> Choice:

@@ -26,8 +26,8 @@ from sightline.text.words import Source, Text
 AUTO = "auto"
 """The name of the method that suits the model."""
 MAX_BATCH_SIZE = 64
-# So many texts are held at a time, to be sorted by length.
 WINDOW = 1024
+"""Number of texts that are held at a time, to be sorted by length."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

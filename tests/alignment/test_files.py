@@ -1,4 +1,4 @@
-"""Files aligned by a statistical aligner: whoever follows is told how far it is."""
+"""Files that are aligned, joined and scored: whoever follows is told how far it is."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sightline.alignment import files
+from sightline.alignment import steps
 from sightline.alignment.bitext import build_bitext
+from sightline.alignment.error_rate import RESAMPLES, score_files
 from sightline.alignment.files import align_files
 from sightline.alignment.statistical import ALIGNERS, count_passes, train_aligner
+from sightline.alignment.symmetrization import symmetrize_files
 
 
 class Followed:
@@ -29,7 +31,7 @@ class Followed:
 
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(files, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(steps, "LINES_AT_ONCE", 2)
     (tmp_path / "text").write_text("the cat ||| el gato\n||| \nthe dog ||| el perro\na dog ||| un perro\n")
     return tmp_path / "text"
 
@@ -63,3 +65,15 @@ def test_eflomal_does_not_say_how_far_it_is(text: Path) -> None:
     followed = Followed()
     assert sum(map(len, align_files(text, aligner="eflomal", steps=followed))) == 4
     assert followed.steps == [["Reading", None, 4], ["Training eflomal", None, 0]]
+
+
+def test_steps_of_joining_and_scoring(text: Path) -> None:
+    text.write_text("0-0 1-1\n0-0\n\n0-1 1-0\n")
+    followed = Followed()
+    followed.begin("Joining")
+    assert len(list(symmetrize_files(text, text, "union", steps=followed))) == 4
+    assert (followed.steps, followed.share) == ([["Joining", None, 4]], 1.0)
+    followed = Followed()
+    followed.begin("Reading")
+    assert score_files(text, text, steps=followed).aer.value == 0.0
+    assert followed.steps == [["Reading", None, 4], ["Resampling", 4 * RESAMPLES, 4 * RESAMPLES]]

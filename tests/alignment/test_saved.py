@@ -66,6 +66,12 @@ def test_files_that_are_no_aligner(saved):
         cut.write_bytes(path.read_bytes()[:length])
         with pytest.raises(InputError, match="not an aligner"):
             load_aligner(cut)
+    encrypted = bytearray(path.read_bytes())
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # a bit of the flags, before and after the members
+        encrypted[encrypted.index(mark) + place] |= 1
+    path.write_bytes(encrypted)
+    with pytest.raises(InputError, match="encrypted"):
+        load_aligner(path)
     np.savez(path.open("wb"), about=np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="not an aligner"):
         load_aligner(path)

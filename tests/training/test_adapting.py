@@ -21,6 +21,8 @@ from sightline.training.adapting import adapt
 
 PAIRS = GeneratedLanguage(LanguageSettings(**LANGUAGE)).pairs(700)
 TRAINED, TESTED = PAIRS[:600], PAIRS[600:]
+FEW = TRAINED[:100]
+"""Enough where it does not matter how much is learned."""
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def gold_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the first labels be gold: models that hardly know the language give none that teach."""
 
-    def labels(*_: Any) -> list[np.ndarray]:
-        return [np.array(sorted(pair.links), dtype=np.int64).reshape(-1, 2) for pair in TRAINED]
+    def labels(_: Any, __: Any, corpus: Any, *___: Any) -> list[np.ndarray]:
+        return [np.array(sorted(pair.links), dtype=np.int64).reshape(-1, 2) for pair in TRAINED[: len(corpus)]]
 
     monkeypatch.setattr(adapting, "_first_labels", labels)
 
@@ -68,6 +70,22 @@ def test_an_adapter_learns_links_and_aligns_new_text(folders: tuple[Path, Path],
     assert _error_rate(tmp_path / "adapted", method="adapter") == after
 
 
+def test_an_aligner_teaches_what_the_model_does_not_know(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    both = folders[0]
+    rates = {}
+    for aligner in (None, "hmm"):
+        output = tmp_path / str(aligner)
+        adapt(both, *_texts(TRAINED), output=output, with_aligner=aligner, rounds=1, quiet=True)
+        rates[aligner] = _error_rate(output)
+    assert rates["hmm"] < rates[None] / 2
+
+
+def test_an_aligner_that_is_none_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapting, "_learn", lambda *_: pytest.fail("the work began"))
+    with pytest.raises(InputError, match=r"hm is no file of a saved aligner, and none of .*hmm"):
+        adapt(zoo.model("marian"), ["a"], ["b"], output=tmp_path / "adapted", with_aligner="hm", quiet=True)
+
+
 @pytest.mark.usefixtures("gold_labels")
 def test_two_models_are_adapted_together_and_kept_in_one_folder(folders: tuple[Path, Path], tmp_path: Path) -> None:
     _, one = folders
@@ -84,7 +102,7 @@ def test_two_models_are_adapted_together_and_kept_in_one_folder(folders: tuple[P
 def test_the_callers_model_gets_no_adapter(folders: tuple[Path, Path], tmp_path: Path) -> None:
     loaded = sightline.load(folders[1])
     modes = [module.training for module in loaded.module.modules()]
-    adapt(loaded, *_texts(TRAINED), output=tmp_path / "adapted", rounds=1, quiet=True)
+    adapt(loaded, *_texts(FEW), output=tmp_path / "adapted", rounds=1, quiet=True)
     assert loaded.adapter is None
     assert [module.training for module in loaded.module.modules()] == modes
     assert all(parameter.requires_grad for parameter in loaded.module.parameters())
@@ -94,7 +112,7 @@ def test_the_callers_model_gets_no_adapter(folders: tuple[Path, Path], tmp_path:
 def test_the_same_seed_gives_the_same_adapter(folders: tuple[Path, Path], tmp_path: Path) -> None:
     weights = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        adapt(folders[1], *_texts(TRAINED), output=tmp_path / name, rounds=1, seed=seed, quiet=True)
+        adapt(folders[1], *_texts(FEW), output=tmp_path / name, rounds=1, seed=seed, quiet=True)
         weights.append(sightline.load(tmp_path / name).adapter.state_dict())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     assert not torch.equal(weights[0]["key.weight"], weights[2]["key.weight"])

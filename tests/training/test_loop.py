@@ -91,7 +91,7 @@ def test_the_same_recipe_gives_the_same_weights_and_another_seed_others(whole: P
 
 PROGRAM = """
 import sys, torch
-torch.set_num_threads(1)
+torch.set_num_threads({threads})
 sys.path.insert(0, {tests!r})
 from training.tiny import LANGUAGE, recipe
 from sightline.training import train
@@ -100,7 +100,7 @@ train(recipe(model={{"dropout": 0.2}}), output={output!r}, quiet=True)
 
 
 def _start(output: Path) -> subprocess.Popen[bytes]:
-    program = PROGRAM.format(tests=str(Path(__file__).parents[1]), output=str(output))
+    program = PROGRAM.format(threads=torch.get_num_threads(), tests=str(Path(__file__).parents[1]), output=str(output))
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
 
 
@@ -112,7 +112,7 @@ def _kill_when(condition: Any, process: subprocess.Popen[bytes]) -> None:
 
 
 def test_killed_and_started_again_it_ends_with_the_same_weights(tmp_path: Path) -> None:
-    # Every run in a process of its own: nothing that other tests left in this one can tell them apart.
+    # Every run in a process of its own, all on as many threads: another number adds up in another order.
     whole, output = tmp_path / "whole", tmp_path / "run"
     assert _start(whole).wait() == 0
     # As soon as the first checkpoint is there: some steps are logged that no checkpoint has.
@@ -193,7 +193,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(tm
 
 
 def test_a_full_disk_is_explained_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    output = tmp_path / "run"
+    output = tmp_path / ("a long name" * 3) / "run"
     with monkeypatch.context() as patch:
         force = files._force_to_disk
 

@@ -221,7 +221,7 @@ def test_few_pairs_are_no_lottery(folder: Path) -> None:
         for source, target in zip(zoo.SOURCES, zoo.TARGETS, strict=True)
     ]
     assert {str(choice.forward) for choice in choices} == {"norms layer=-1 reading=output"}
-    assert "the default, since 1 pairs are too few to choose by" in str(choices[0])
+    assert "the default, since choosing takes at least 20 pairs, not 1" in str(choices[0])
     assert not (folder / "sightline-align.json").exists()
     model = sightline.load(folder)
     assert sightline.explain_choice(model, SENTENCES[:19], SENTENCES[:19]).pairs == 0

@@ -206,6 +206,16 @@ def test_mistakes_are_told_in_one_sentence(message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("dtype", "cause"), [(torch.float32, "weights are damaged"), (torch.bfloat16, "in float32")])
+def test_a_model_whose_numbers_are_none_is_refused(dtype: torch.dtype, cause: str) -> None:
+    model = zoo.fresh("marian")
+    model.module.to(dtype)
+    with torch.no_grad():
+        model.module.get_output_embeddings().weight[:] = float("nan")
+    with pytest.raises(InputError, match=rf"The scores of gradient are no numbers \(NaN\).*{cause}"):
+        sightline.explain(model, "a cat", "un gato", method="gradient")
+
+
 def test_iterators_of_different_lengths() -> None:
     for sources, targets, longer in ((2, 3, "targets"), (3, 2, "sources")):
         results = sightline.explain(zoo.precise("marian"), iter(zoo.SOURCES[:sources]), iter(zoo.TARGETS[:targets]))
