@@ -6,11 +6,14 @@ can be written, it would refuse to compile at all; here, functions are then comp
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import numba
+
+from sightline.forking import begin_threads
 
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -33,3 +36,16 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
         return compiled
 
     return compile_function
+
+
+def begin_parallel_loops(what: str) -> None:
+    """Start numba's threads for `what`, which is refused in a process that was forked after such work.
+
+    Torch and numba share OpenMP, in which a thread that starts numba's threads is set to one for each core, whatever
+    `torch.set_num_threads` or OMP_NUM_THREADS said: torch would then add up in another order there, and give slightly
+    different numbers. So a thread that ends at once starts them.
+    """
+    begin_threads(what)
+    starter = threading.Thread(target=numba.get_num_threads)
+    starter.start()
+    starter.join()

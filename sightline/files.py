@@ -54,12 +54,12 @@ class Position:
         return 1.0 if self._file.closed else min(1.0, self._file.tell() / self._size)
 
 
-def read_lines(path: FilePath) -> Iterator[str]:
+def read_lines(path: FilePath, position: Position | None = None) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their ends; `-` is standard input, `.gz` and `.zst` are unpacked.
 
     Only a line feed ends a line: the rarer separators of Unicode would put two files out of step.
     """
-    for line in try_lines(path):
+    for line in try_lines(path, position):
         if isinstance(line, InputError):
             raise line
         yield line
@@ -75,20 +75,16 @@ def try_lines(path: FilePath, position: Position | None = None) -> Iterator[str 
                     raise InputError(
                         f"{path}, line {number}: it has more than {MOST_LINE_BYTES:,} bytes; is this a file of lines?"
                     )
-                yield _decode(line, f"{path}, line {number}", "utf-8-sig" if number == 1 else "utf-8")
+                try:
+                    yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                except UnicodeDecodeError:
+                    yield InputError(f"{path}, line {number}: this is not UTF-8; convert the file first.")
     except damages():
         assert packing is not None
         suffix = Path(path).suffix
         raise InputError(f"{path} is not a complete {packing.name} file, though its name ends in {suffix}.") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason_of(error)}.") from None
-
-
-def _decode(line: bytes, name: str, encoding: str) -> str | InputError:
-    try:
-        return line.decode(encoding).rstrip("\r\n")
-    except UnicodeDecodeError:
-        return InputError(f"{name}: this is not UTF-8; convert the file first.")
 
 
 def check_readable(path: FilePath | None) -> None:

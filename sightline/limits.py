@@ -8,6 +8,8 @@ MOST_SENTENCES_SKIPPED = 10_000
 """Sentences without links, one after the other, in a file that names the sentence of each link."""
 MOST_BEAMS = 256
 """Hypotheses kept at a time while translating."""
+MOST_POINTS = 1_000
+"""Points at which a gradient is averaged: noisy samples, or steps on the way from a baseline."""
 MOST_YAML_NODES = 10_000
 """Values of a recipe, each counted as often as an alias repeats it."""
 DEEPEST_YAML = 50

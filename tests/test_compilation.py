@@ -1,5 +1,6 @@
-"""Compiled functions work where they cannot be kept: on a read-only installation without a home, on a full disk."""
+"""Compiled functions work where they cannot be kept (read-only places, a full disk), and torch keeps its threads."""
 
+import os
 import subprocess
 import sys
 
@@ -26,3 +27,23 @@ def test_without_a_place_for_compiled_functions(fault):
     run = subprocess.run([sys.executable, "-c", fault + RUN], capture_output=True, text=True, timeout=250)
     assert run.stderr == ""
     assert run.stdout == "[-1.]\n"
+
+
+AFTER_LOOPS = """
+import torch
+torch.set_num_threads(1)
+torch.get_num_threads()  # from the first time on, torch goes by what OpenMP says in this thread
+import numba
+from sightline.alignment.bitext import build_bitext
+from sightline.alignment.statistical import train_aligner
+train_aligner(build_bitext([(["a", "b"], ["x", "y"])]), "ibm1")
+print(torch.get_num_threads(), numba.get_num_threads())
+"""
+
+
+def test_torch_keeps_its_number_of_threads():
+    environment = os.environ | {"NUMBA_NUM_THREADS": "2"}
+    run = subprocess.run(
+        [sys.executable, "-c", AFTER_LOOPS], env=environment, capture_output=True, text=True, timeout=250, check=True
+    )
+    assert run.stdout == "1 2\n"

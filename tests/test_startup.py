@@ -101,3 +101,11 @@ def test_every_public_name_is_there() -> None:
         assert getattr(sightline, name).__name__ in (name, "score_alignments" if name == "score" else name)
     with pytest.raises(AttributeError, match="no attribute 'explian'"):
         sightline.explian  # noqa: B018
+
+
+def test_the_package_runs_as_a_module():
+    asked = subprocess.run([sys.executable, "-m", "sightline", "--version"], capture_output=True, text=True, check=True)
+    assert sightline.__version__ in asked.stdout
+    wrong = subprocess.run([sys.executable, "-m", "sightline", "nonsense"], capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert "nonsense" in wrong.stderr

@@ -435,10 +435,22 @@ def fresh(name: str, **options: Any) -> LoadedModel:
     return sightline.load(module.eval(), tokenizer, **options)
 
 
-@cache
 def model(name: str) -> LoadedModel:
     """Return a model of the zoo; it is shared by all tests, which must not change it."""
-    return fresh(name)
+    loaded, as_built = _shared(name)
+    assert _weights_state(loaded) == as_built, f"an earlier test changed the shared {name}: it should use zoo.fresh"
+    return loaded
+
+
+@cache
+def _shared(name: str) -> tuple[LoadedModel, list[tuple[torch.dtype, int]]]:
+    loaded = fresh(name)
+    return loaded, _weights_state(loaded)
+
+
+def _weights_state(loaded: LoadedModel) -> list[tuple[torch.dtype, int]]:
+    """Return the type of each weight, and how often it was changed in place."""
+    return [(weight.dtype, weight._version) for weight in loaded.module.parameters()]
 
 
 def fresh_precise(name: str) -> LoadedModel:

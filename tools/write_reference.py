@@ -8,15 +8,11 @@ A test checks that the pages are as this would write them.
 from __future__ import annotations
 
 import dataclasses
-import os
 import types
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-os.environ["COLUMNS"] = "100"  # the width of the help texts
-os.environ["NO_COLOR"] = "1"
 
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -33,7 +29,7 @@ GENERATED = "<!-- Written by tools/write_reference.py: change the code, then run
 
 def write_commands() -> str:
     """Write the help of every command."""
-    runner = CliRunner()
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1"})
     parts = [
         "# Commands\n",
         GENERATED,

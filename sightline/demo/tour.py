@@ -114,7 +114,10 @@ def _show(material: Material, extent: Extent, console: Console, say: Callable[[s
         ),
         PageTable("Markup carried over", ("source", "translation"), [(material.marked_up, marked_up)]),
     ]
-    return render_page([why.to_dict() for why in whys], f"Sightline: {material.title}", tables)
+    pictures = [
+        why.to_dict() | {"heading": sentence.shows} for why, sentence in zip(whys, material.sentences, strict=True)
+    ]
+    return render_page(pictures, f"Sightline: {material.title}", tables)
 
 
 def _translate(model: LoadedModel, texts: Sequence[str]) -> list[Translation]:

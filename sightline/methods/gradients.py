@@ -1,6 +1,6 @@
 """Gradients of outputs by input embeddings: Li et al. 2016, Ding et al. 2019 and Meister et al. 2021.
 
-All outputs of a pair come from one teacher-forced pass. Behind it, one vector-Jacobian product per output goes through
+All outputs of a pair come from one teacher-forced pass. Then one vector-Jacobian product per output goes back through
 the decoder and the encoder, for the whole batch at once; the products of early outputs run on a decoder that is cut
 short, since positions after an output cannot have counted for it. The embedding axis is reduced at once.
 """

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from sightline.attribution import NO_TOKENS, Attribution, Tokens
+from sightline.errors import InputError
 from sightline.methods.outputs import Odds
 from sightline.models.examples import Batch, Example
 from sightline.models.loaded import LoadedModel
@@ -47,7 +48,10 @@ def to_attributions(
     if scored.rows == "source" or scored.row_mask is not None:
         odds = None  # the rows are not the outputs
     scores = scored.scores.detach().to("cpu", torch.float32).numpy()
-    assert not np.isnan(scores).any(), f"{method} gave NaN"
+    if np.isnan(scores).any():
+        dtype = model.module.dtype
+        cause = "its weights are damaged" if dtype == torch.float32 else f"{dtype} is too small: load it in float32"
+        raise InputError(f"The scores of {method} are no numbers (NaN), as the model's own are not: {cause}.")
     row_mask = batch.row_mask if scored.row_mask is None else scored.row_mask
     results = []
     for number, example in enumerate(batch.examples):

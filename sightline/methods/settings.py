@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sightline.errors import InputError, unknown_name
+from sightline.limits import MOST_POINTS
 from sightline.models.names import ATTENTION_KINDS
 
 READINGS = ("output", "input")
@@ -80,8 +81,12 @@ class SmoothSettings:
     """Seed of the noise."""
 
     def __post_init__(self) -> None:
-        if self.smoothgrad < 0:
-            raise InputError(f"The number of SmoothGrad samples is {self.smoothgrad}: it should be 0 or more.")
+        if not 0 <= self.smoothgrad <= MOST_POINTS:
+            raise InputError(
+                f"The number of SmoothGrad samples is {self.smoothgrad}: it should be from 0 to {MOST_POINTS:,}."
+            )
+        if self.sigma < 0:
+            raise InputError(f"The sigma of SmoothGrad is {self.sigma}: it should be 0 or more.")
         _check_name("average", self.average, AVERAGES)
 
 
@@ -178,6 +183,8 @@ class IntegratedGradientsSettings(OutputSettings):
         super().__post_init__()
         _check_name("baseline", self.baseline, BASELINES)
         _check_steps(self.steps)
+        if self.steps > MOST_POINTS:
+            raise InputError(f"The number of steps is {self.steps}: it should be {MOST_POINTS:,} or less.")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def read_size(size: int | str) -> int:
     """Read a number of bytes: 2000000000, "500MB" or "2GB"."""
     if isinstance(size, int):
         return size
-    match = re.fullmatch(r"([0-9.]+)\s*([KMG]?)(?:i?B)?", size.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]*)?|\.[0-9]+)\s*([KMG]?)(?:i?B)?", size.strip(), re.IGNORECASE)
     if match is None:
         raise InputError(f"The memory {size!r} should be a number of bytes, or look like 500MB or 2GB.")
     return int(float(match[1]) * UNITS[match[2].upper()])

@@ -25,7 +25,7 @@ from sightline.attend.calibration import NAME as CALIBRATION
 from sightline.attend.calibration import Calibration
 from sightline.attribution import Tokens
 from sightline.errors import InputError
-from sightline.files import writing_into
+from sightline.files import explained_errors, writing_into
 from sightline.forking import begin_threads
 from sightline.models.directions import forced_start, languages_both_ways, other_direction
 from sightline.models.embeddings import (
@@ -407,8 +407,7 @@ class LoadedModel:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save model and tokenizer, with calibration, language guess and adapters; `load(folder)` returns all of it."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with writing_into(Path(folder), last="config.json") as staged:
+        with explained_errors(folder), writing_into(Path(folder), last="config.json") as staged:
             self.module.save_pretrained(staged)
             self.tokenizer.save_pretrained(staged)
             if self.calibration is not None:

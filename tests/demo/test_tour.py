@@ -51,6 +51,7 @@ def test_the_model_in_the_box_is_shown(in_box: Path) -> None:
     assert text.index("% of the largest score") < text.index("Translations, and which word came from which")
     assert page.index('<figure class="sightline"') < page.index("<table>")
     assert page.count('<figure class="sightline"') == 2
+    assert f"<h2><bdi>{first.shows}</bdi></h2>" in page
     assert "everyday sentences:2|sure:" in page  # the signature of the error rates
     assert not (in_box / "out" / "model").exists()
 

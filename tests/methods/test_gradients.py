@@ -274,9 +274,13 @@ def test_settings_are_checked() -> None:
     for settings, text in (
         ({"norm": "l3"}, "no norm 'l3'"),
         ({"of": "logit"}, "no quantity"),
-        ({"smoothgrad": -1}, "0 or more"),
+        ({"smoothgrad": -1}, "from 0 to 1,000"),
+        ({"smoothgrad": 1001}, "from 0 to 1,000"),
+        ({"smoothgrad": 2, "sigma": -0.1}, "sigma of SmoothGrad is -0.1"),
         ({"average": "median"}, "no average"),
         ({"smoothgrat": 3}, "Did you mean 'smoothgrad'"),
     ):
         with pytest.raises(InputError, match=text):
             explained("marian", method="gradient", **settings)
+    with pytest.raises(InputError, match="1,000 or less"):
+        explained("marian", method="integrated_gradients", steps=1001)

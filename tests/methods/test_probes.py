@@ -116,12 +116,12 @@ def test_two_labels() -> None:
 @pytest.mark.parametrize("name", ["lstm-linear", "lstm-classifier", "transformer-classifier"])
 def test_no_attention_is_better_than_the_best(name: str) -> None:
     """With the best weights in place of its own, the model gives its outputs at least as well (appendix A.1)."""
-    model = zoo.model(name)
+    model = zoo.precise(name)
     batch = batch_of(model)
     best = best_attention(model, batch, NoSettings()).scores  # (batch, target, source)
     layer = model.layers("cross")[0].module
     steps = 1 if batch.decoder_ids is None else batch.decoder_ids.shape[1]
-    attended = torch.zeros(len(batch), 1, steps, batch.mask.shape[1])  # (batch, head, target, source)
+    attended = best.new_zeros(len(batch), 1, steps, batch.mask.shape[1])  # (batch, head, target, source)
     for number, real in enumerate(batch.row_mask):
         attended[number, 0, batch.rows[number, real]] = best[number, real]
     with torch.no_grad():

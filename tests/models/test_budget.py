@@ -16,9 +16,10 @@ def test_sizes(text: int | str, size: int) -> None:
     assert read_size(text) == size
 
 
-def test_a_size_that_is_none() -> None:
+@pytest.mark.parametrize("text", ["plenty", "1.2.3GB", ".", "9" * 400 + "GB"])
+def test_a_size_that_is_none(text: str) -> None:
     with pytest.raises(InputError, match="look like 500MB or 2GB"):
-        read_size("plenty")
+        read_size(text)
 
 
 def test_less_memory_means_smaller_passes_and_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

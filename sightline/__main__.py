@@ -1,0 +1,5 @@
+"""`python -m sightline`: the command, where it is not on the path."""
+
+from sightline.cli import main
+
+main()
