@@ -171,6 +171,8 @@ def speed(count: int = 512, peers_count: int = 64) -> dict[str, Any]:
     norms = {"method": "norms", "layer": 4, "reading": "input", "extraction": "argmax"}
     box, opus = sightline.load(), marian(sources + targets)
     found["box, pairs/s"] = count / _align_seconds(box, sources, targets)
+    found["box, norms, pairs/s"] = count / _align_seconds(box, sources, targets, method="norms")
+    found["adapter / norms"] = found["box, pairs/s"] / found["box, norms, pairs/s"]
     found["box, one way, pairs/s"] = count / _align_seconds(box, sources, targets, reverse=False)
     found["box, bare pass, pairs/s"] = count / seconds(bare_pass(box, sources, targets), repeats=2)
     found["OPUS-MT's size, pairs/s"] = count / _align_seconds(opus, sources, targets, **norms)
