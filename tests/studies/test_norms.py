@@ -19,6 +19,7 @@ import zoo
 import sightline
 from sightline.alignment.links import Alignment
 from sightline.cli import main
+from sightline.data.europarl import plain_text
 from sightline.errors import InputError
 from sightline.studies.norms import inputs as inputs_module
 from sightline.studies.norms.encoder import (
@@ -35,10 +36,19 @@ from sightline.studies.norms.inputs import MINILM, build_inputs, count_pieces, c
 from sightline.studies.norms.observing import CATEGORIES, Observed, categorize, observe, singular_values
 from sightline.studies.norms.ranks import RankCorrelation
 from sightline.studies.norms.results import dispersion_table
-from sightline.studies.norms.settings import QUICK
+from sightline.studies.norms.settings import QUICK, STANDARD
 from sightline.studies.norms.study import STUDY
-from sightline.studies.norms.translation import Pairs, _write_europarl, find_models, load_translator, measure_model
+from sightline.studies.norms.translation import (
+    Pairs,
+    build_recipe,
+    europarl_data,
+    find_models,
+    load_translator,
+    measure_model,
+)
 from sightline.studies.running import run_study
+from sightline.training.corpus import read_corpora
+from sightline.training.recipe import read_recipe
 
 # Ranks
 
@@ -404,20 +414,18 @@ def test_models_of_a_folder(tmp_path: Path) -> None:
     assert find_models(tmp_path / "seed-1") == {"seed-1": tmp_path / "seed-1"}
 
 
-def test_europarl_is_written_for_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.studies.norms.translation.HELD_OUT", 2)
-    (tmp_path / "europarl-de-en").mkdir()
-    with gzip.open(tmp_path / "europarl-de-en" / "pairs.tsv.gz", "wt") as file:
-        file.writelines(f"Satz {number}\tsentence {number}\n" for number in range(9))
-    corpus = _write_europarl(tmp_path / "new" / "texts", tmp_path, 3)
-    assert corpus.pop("languages") == ["de", "en"]
-    found = {part: {side: Path(file).read_text() for side, file in files.items()} for part, files in corpus.items()}
-    assert found == {
-        "dev": {"source": "Satz 0\nSatz 1\n", "target": "sentence 0\nsentence 1\n"},
-        "train": {"source": "Satz 2\nSatz 3\nSatz 4\n", "target": "sentence 2\nsentence 3\nsentence 4\n"},
-    }
-    again = _write_europarl(tmp_path / "new" / "texts", tmp_path, 3)  # by the next seed, or a study that goes on
-    assert {part: again[part] for part in ("dev", "train")} == corpus
+def test_models_are_trained_on_cleaned_europarl(tmp_path: Path) -> None:
+    folder = tmp_path / "europarl-de-en"
+    folder.mkdir()
+    with gzip.open(folder / "pairs.tsv.gz", "wt") as file:
+        file.writelines(f"Daß {number}, gut.\tThat {number}, good.\n" for number in range(1200))
+    assert STANDARD.training is not None
+    training = dataclasses.replace(STANDARD.training, pairs=100)
+    recipe = read_recipe(build_recipe(europarl_data(tmp_path, training.pairs), training, 1))
+    corpora = read_corpora(recipe.data, tmp_path, 1)
+    assert (len(corpora.train), len(corpora.dev)) == (100, 1000)
+    assert {source.split()[0] for source, _ in corpora.train} == {"dass"}
+    assert {target.split()[-2:][0] for _, target in corpora.train} == {"good"}
 
 
 def test_models_are_given_and_measured_on_the_gold_standard(tmp_path: Path) -> None:
@@ -436,7 +444,8 @@ def test_models_are_given_and_measured_on_the_gold_standard(tmp_path: Path) -> N
     assert result.missing == ["encoder", "aligners"]
     kept = json.loads((tmp_path / "out" / "steps" / "translate-seed-1.json").read_text())["data"]
     gold = [Alignment([(0, 0)], possible=[(1, 1)]), Alignment([(0, 0), (2, 1)])]
-    expected = measure_model(zoo.model("marian"), Pairs("made up", zoo.SOURCES[:2], zoo.TARGETS[:2], gold))
+    sources, targets = ([plain_text(text) for text in texts[:2]] for texts in (zoo.SOURCES, zoo.TARGETS))
+    expected = measure_model(zoo.model("marian"), Pairs("made up", sources, targets, gold))
     assert kept["by layer"] == expected["by layer"]
     assert (kept["gold"], kept["pairs"]) == ("rwth-de-en", 2)
 

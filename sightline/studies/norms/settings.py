@@ -23,6 +23,10 @@ class TrainingSettings:
     batch_tokens: int
     learning_rate: float
     warmup: int
+    schedule: str = "inverse_sqrt"
+    norm: str = "post"
+    """`post` as in the paper, or `pre`, with which wide models learn in far fewer steps."""
+    precision: str = "auto"
     test_pairs: int = 200
     """Of the generated language."""
 
@@ -65,7 +69,25 @@ QUICK = Settings(
         warmup=100,
     ),
 )
-STANDARD = Settings(inputs=1000, counted=5000)
+STANDARD = Settings(
+    inputs=1000,
+    counted=5000,
+    training=TrainingSettings(
+        generated=False,
+        pairs=300_000,
+        steps=3000,
+        layers=3,
+        width=192,
+        heads=4,
+        feed_forward=512,
+        vocabulary=8000,
+        batch_tokens=2048,
+        learning_rate=2e-3,
+        warmup=500,
+        schedule="cosine",
+        precision="bfloat16",
+    ),
+)
 PAPER = Settings(
     inputs=992,
     counted=25_000,

@@ -17,14 +17,11 @@ import numpy as np
 
 from sightline.alignment.error_rate import score_alignments, score_files
 from sightline.alignment.extraction import extract_alignment
-from sightline.alignment.formats import read_alignments, read_lengths
 from sightline.alignment.links import Alignment
-from sightline.alignment.parallel import read_pairs
 from sightline.attribution import Attribution
-from sightline.data.corpora import read_tab_separated
+from sightline.data.europarl import read_test_set
 from sightline.data.language import GeneratedLanguage, LanguageSettings
 from sightline.errors import InputError
-from sightline.files import write_text
 from sightline.models.loaded import LoadedModel
 from sightline.models.loading import load
 from sightline.studies.norms.settings import Settings, TrainingSettings
@@ -111,16 +108,14 @@ def load_translator(folder: Path) -> LoadedModel:
 
 
 def read_gold_pairs(data: Path) -> Pairs:
-    """Read the German-English pairs of Vilar et al. 2006."""
-    german, english, gold = (data / GOLD / f"test.{ending}" for ending in ("de", "en", "gold"))
-    pairs = list(read_pairs(german, english))
-    alignments = list(read_alignments(gold, base=1, lengths=read_lengths(german, english)))
-    return Pairs(GOLD, [source for source, _ in pairs], [target for _, target in pairs], alignments)
+    """Read the German-English pairs of Vilar et al. 2006, in the form of the cleaned training text."""
+    test = read_test_set(data / GOLD)
+    sources, targets = ([" ".join(pair[side]) for pair in test.pairs] for side in (0, 1))
+    return Pairs(GOLD, sources, targets, list(test.gold))
 
 
 def _measure_trained(work: Work, training: TrainingSettings, data: Path | None, seed: int) -> dict[str, Any]:
     """Train a model, and measure it."""
-    texts = (work.folder / "texts").resolve()
     if training.generated:
         language = GeneratedLanguage(LanguageSettings(**LANGUAGE))  # type: ignore[arg-type]
         generated = language.pairs(training.test_pairs, "test")
@@ -137,24 +132,24 @@ def _measure_trained(work: Work, training: TrainingSettings, data: Path | None, 
     else:
         assert data is not None
         pairs = read_gold_pairs(data)
-        corpus = _write_europarl(texts, data, training.pairs)
+        corpus = europarl_data(data, training.pairs)
     result = train(build_recipe(corpus, training, seed), output=work.folder / "model", quiet=True)
     work.say(f"seed {seed}: trained, accuracy {result.dev.accuracy:.2f}")
     return measure_model(load(result.folder), pairs)
 
 
-def _write_europarl(folder: Path, data: Path, count: int) -> dict[str, Any]:
-    """Write the pairs that a model is trained on, and those that it is held out from."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = read_tab_separated(data / "europarl-de-en" / "pairs.tsv.gz")
-    pairs = [pair for _, pair in zip(range(count + HELD_OUT), rows, strict=False)]
-    parts = {"dev": pairs[:HELD_OUT], "train": pairs[HELD_OUT:]}
-    corpus: dict[str, Any] = {"languages": ["de", "en"]}
-    for part, chosen in parts.items():
-        for side, ending in enumerate(("source", "target")):
-            write_text(folder / f"{part}.{ending}", "".join(f"{pair[side]}\n" for pair in chosen))
-        corpus[part] = {ending: str(folder / f"{part}.{ending}") for ending in ("source", "target")}
-    return corpus
+def europarl_data(data: Path, count: int) -> dict[str, Any]:
+    """Build a recipe's `data` of Europarl pairs, in the form of the gold standard's."""
+    return {
+        "train": {
+            "pairs": str((data / "europarl-de-en" / "pairs.tsv.gz").resolve()),
+            "columns": [0, 1],
+            "sentences": count + HELD_OUT,
+        },
+        "dev": {"held_out": HELD_OUT},
+        "languages": ["de", "en"],
+        "clean": "europarl",
+    }
 
 
 def build_recipe(corpus: dict[str, Any], training: TrainingSettings, seed: int) -> dict[str, Any]:
@@ -170,13 +165,16 @@ def build_recipe(corpus: dict[str, Any], training: TrainingSettings, seed: int) 
             "heads": training.heads,
             "feed_forward": training.feed_forward,
             "dropout": 0.0 if training.generated else 0.1,
+            "norm": training.norm,
         },
         "training": {
             "steps": training.steps,
             "batch_tokens": training.batch_tokens,
             "learning_rate": training.learning_rate,
+            "schedule": training.schedule,
             "warmup": training.warmup,
-            "checkpoint_every": max(training.steps // 4, 1),
+            "precision": training.precision,
+            "checkpoint_every": max(training.steps // 10, 1),
             "average": 2,
         },
         "evaluation": {"beam": 1},
