@@ -15,6 +15,7 @@ FUSIONS = ("fixed", "anneal", "gate")
 RENORMALIZATIONS = ("none", "sum", "softmax")
 GATES = ("head", "layer")
 PENALTIES = ("mean", "squared", "released")
+CALIBRATED_LAYERS = ("all", "last")
 LAST_GAMMA = math.exp(-1.5)
 """The original attention's share at the end of annealing."""
 RELEASED: dict[str, Any] = {
@@ -76,6 +77,8 @@ class CalibrationSettings:
     """The mask's size: the `mean` over steps, layers and heads of ||1 - m_t|| / sqrt(n) (eq. 6, so that alpha means the
     same at every size), the same `squared`, or as `released`: one norm over a whole batch, divided by the source's
     length, of the calibrated pass's mask."""
+    layers: str = "all"
+    """Which cross-attention layers are calibrated: `all`, as in the paper, or the `last` alone."""
 
     def __post_init__(self) -> None:
         for name, valid in (
@@ -83,6 +86,7 @@ class CalibrationSettings:
             ("renormalize", RENORMALIZATIONS),
             ("gate", GATES),
             ("penalty", PENALTIES),
+            ("layers", CALIBRATED_LAYERS),
         ):
             if getattr(self, name) not in valid:
                 raise unknown_name(name, str(getattr(self, name)), valid)

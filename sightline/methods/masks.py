@@ -69,10 +69,13 @@ def perturbation_mask(model: LoadedModel, batch: Batch, settings: PerturbationMa
 
 @torch.no_grad()
 def _learnt(model: LoadedModel, batch: Batch, calibration: Calibration) -> Scored:
-    """Return 1 - m of a calibrated model's own mask, layer by layer and head by head."""
+    """Return 1 - m of a calibrated model's own mask, layer by layer and head by head; 0 in layers that have none."""
     with calibration.running("calibrated") as masks:
         model.run(batch)
-    removed = torch.stack([1 - mask for mask in masks.by_layer()], 1)  # (batch, layer, head, step, source)
+    known = dict(zip(masks.parts, masks.by_layer(), strict=True))
+    ones = torch.ones_like(next(iter(known.values())))
+    layers = [known.get(layer.module, ones) for layer in model.layers("cross")]
+    removed = torch.stack([1 - mask for mask in layers], 1)  # (batch, layer, head, step, source)
     rows = batch.rows[:, None, None, :, None].expand(*removed.shape[:3], -1, removed.shape[-1])
     return Scored(removed.gather(3, rows), ("layer", "head"))
 

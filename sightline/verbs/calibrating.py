@@ -22,7 +22,7 @@ def calibrate(model: Any, **settings: Any) -> LoadedModel:
     """Return a copy of a translation model whose cross-attention is calibrated (Lu et al. 2021).
 
     The settings are those of `CalibrationSettings`: fusion, alpha, alpha_warmup, bound, ratio, renormalize, gate,
-    penalty. The calibration has learnt nothing yet: train it by a recipe with a section `calibration:`.
+    penalty, layers. The calibration has learnt nothing yet: train it by a recipe with a section `calibration:`.
     `twin.save(folder)` saves model and calibration, `load(folder)` gives both, and `with twin.uncalibrated():` the
     original attention.
     """
@@ -43,7 +43,8 @@ def attach_calibration(model: LoadedModel, settings: CalibrationSettings) -> Cal
         )
     if model.calibration is not None:
         raise InputError("The model is calibrated already: load its base.")
-    calibration = Calibration(settings, _find_shapes(model))
+    shapes = _find_shapes(model)
+    calibration = Calibration(settings, shapes[-1:] if settings.layers == "last" else shapes)
     calibration.attach(model.module)
     return calibration
 

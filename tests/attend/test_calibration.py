@@ -111,6 +111,21 @@ def test_every_weight_is_what_the_equations_say(options: dict) -> None:
             torch.testing.assert_close(record.weights[b, h, t], row, atol=1e-11, rtol=1e-11)
 
 
+def test_only_the_last_layer_is_calibrated_where_that_is_asked_for() -> None:
+    twin = twin_of("marian", zoo.precise, fusion="fixed", layers="last")
+
+    def read(method: str, **options) -> np.ndarray:
+        return sightline.explain(twin, zoo.SOURCES[0], zoo.TARGETS[0], method=method, **options).scores
+
+    before, after = (read("attention", head="all", original=original) for original in (True, False))
+    masks = read("perturbation_mask")
+    np.testing.assert_array_equal(after[:-1], before[:-1])
+    np.testing.assert_array_equal(masks[:-1], 0)
+    assert masks.shape == before.shape
+    np.testing.assert_allclose(after[-1], before[-1] * (1 + 0.1 * np.exp(masks[-1])), rtol=1e-6)  # kept in float32
+    assert (masks[-1] > 0).any()
+
+
 @pytest.mark.parametrize("name", zoo.TRANSLATORS)
 def test_every_family_is_calibrated_and_only_within(name: str) -> None:
     base, twin = zoo.precise(name), twin_of(name, zoo.precise)
@@ -342,6 +357,7 @@ def test_annealing_ends_at_the_paper_s_share() -> None:
         ({"fusion": "mean"}, "gate"),
         ({"alpha": -1.0}, "alpha is -1.0"),
         ({"renormalise": "sum"}, "renormalize"),
+        ({"layers": "first"}, "'first'"),
         ({"ratio": math.inf}, "ratio of a calibration is inf"),
     ],
 )

@@ -43,6 +43,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "softmax": {"renormalize": "softmax"},
     "no warm-up": {"alpha_warmup": 0.0},
     "no bound": {"bound": None},
+    "last layer": {"layers": "last"},
 }
 """What differs from the gate with the defaults."""
 

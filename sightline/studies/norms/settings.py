@@ -24,9 +24,6 @@ class TrainingSettings:
     learning_rate: float
     warmup: int
     schedule: str = "inverse_sqrt"
-    norm: str = "post"
-    """`post` as in the paper, or `pre`, with which wide models learn in far fewer steps."""
-    precision: str = "auto"
     test_pairs: int = 200
     """Of the generated language."""
 
@@ -85,7 +82,6 @@ STANDARD = Settings(
         learning_rate=2e-3,
         warmup=500,
         schedule="cosine",
-        precision="bfloat16",
     ),
 )
 PAPER = Settings(

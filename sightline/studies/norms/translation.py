@@ -165,7 +165,6 @@ def build_recipe(corpus: dict[str, Any], training: TrainingSettings, seed: int) 
             "heads": training.heads,
             "feed_forward": training.feed_forward,
             "dropout": 0.0 if training.generated else 0.1,
-            "norm": training.norm,
         },
         "training": {
             "steps": training.steps,
@@ -173,7 +172,6 @@ def build_recipe(corpus: dict[str, Any], training: TrainingSettings, seed: int) 
             "learning_rate": training.learning_rate,
             "schedule": training.schedule,
             "warmup": training.warmup,
-            "precision": training.precision,
             "checkpoint_every": max(training.steps // 10, 1),
             "average": 2,
         },

@@ -99,7 +99,6 @@ STANDARD = Settings(
         "warmup": 500,
         "checkpoint_every": 500,
         "average": 3,
-        "precision": "bfloat16",
     },
     vocabulary=6000,
     aligners=("diagonal", "hmm"),
