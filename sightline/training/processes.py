@@ -23,7 +23,7 @@ def build_accelerator(precision: str) -> Accelerator:
 def _fast_precision(device: torch.device) -> str:
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
-    if device.type == "cpu" and torch.cpu._is_amx_tile_supported():
+    if device.type == "cpu" and (torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()):
         return "bfloat16"
     return "float32"
 

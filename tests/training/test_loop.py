@@ -381,6 +381,16 @@ def test_16_bits_train_too(tmp_path: Path) -> None:
     assert all(tensor.dtype == torch.float32 for tensor in weights(tmp_path / "run").values())
 
 
+@pytest.mark.parametrize("instructions", ["amx_tile", "avx512_bf16", "neither"])
+def test_a_processor_that_multiplies_bfloat16_itself_trains_in_it(
+    instructions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in ("amx_tile", "avx512_bf16"):
+        monkeypatch.setattr(torch.cpu, f"_is_{one}_supported", lambda one=one: one == instructions)
+    run = prepare_run(read_recipe(recipe(training={"precision": "auto"})), tmp_path, quiet=True)
+    assert run.accelerator.mixed_precision == ("no" if instructions == "neither" else "bf16")
+
+
 def test_progress_is_told_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(recipe(), output=tmp_path / "run")
     told = capsys.readouterr()

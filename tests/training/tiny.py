@@ -32,6 +32,7 @@ RECIPE: dict[str, Any] = {
         "log_every": 2,
         "checkpoint_every": 4,
         "average": 2,
+        "precision": "float32",  # the same on every processor: `auto` takes bfloat16 where one multiplies it itself
     },
     "evaluation": {"beam": 1},
 }
