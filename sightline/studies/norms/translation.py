@@ -165,6 +165,7 @@ def build_recipe(corpus: dict[str, Any], training: TrainingSettings, seed: int) 
             "heads": training.heads,
             "feed_forward": training.feed_forward,
             "dropout": 0.0 if training.generated else 0.1,
+            "norm": training.norm,
         },
         "training": {
             "steps": training.steps,
