@@ -25,7 +25,7 @@ class TrainingSettings:
     warmup: int
     schedule: str = "inverse_sqrt"
     norm: str = "post"
-    """`post` as in the paper, or `pre`, with which attention forms in far fewer steps."""
+    """`post` as in the paper, or `pre`, which bears higher learning rates."""
     test_pairs: int = 200
     """Of the generated language."""
 
