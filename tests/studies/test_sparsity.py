@@ -14,6 +14,7 @@ import scipy.stats
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 
 from sightline.attend.projections import build_projection
 from sightline.attribution import Attribution, Tokens
@@ -23,7 +24,7 @@ from sightline.studies.running import run_study
 from sightline.studies.sparsity import measuring
 from sightline.studies.sparsity.measuring import Importances, measure_model
 from sightline.studies.sparsity.results import averaged, trend
-from sightline.studies.sparsity.steps import _find_adversary, _prepare_texts, projection_name
+from sightline.studies.sparsity.steps import _find_adversary, _prepare_texts, _train_model, projection_name
 from sightline.studies.sparsity.study import STUDY
 from sightline.training.evaluation import Measured
 from sightline.training.loop import TrainingResult
@@ -41,6 +42,7 @@ TINY = dataclasses.replace(
     erased=3,
     dispersed=2,
     facets=1,
+    facet_words=3,
     lambdas=(0, 0.9),
     seeds=(1, 2),
     width=8,
@@ -216,15 +218,18 @@ def test_every_figure_of_a_model_is_its_definition(monkeypatch: pytest.MonkeyPat
     # Of the end token there is no attention.
     made["attention"] = [attribution(np.append(rng.dirichlet(np.ones(n)), 0.0)[None]) for n in lengths]
     asked: list[tuple[str, str, int]] = []
+    words: dict[str, int] = {}
 
     def explain(model: str, documents: list[str], method: str, toward: str = "", **_: Any) -> list[Attribution]:
         asked.append((model, toward or method, len(documents)))
+        words[toward or method] = max(len(document.split()) for document in documents)
         return made[toward or method][: len(documents)]
 
     monkeypatch.setattr(measuring, "load", lambda folder, dtype="float32": dtype)
     monkeypatch.setattr(measuring, "explain", explain)
     settings = dataclasses.replace(TINY, explained=3, erased=2, dispersed=2, facets=1)
-    found = measure_model(Path("model"), ["a", "b", "c", "d"], settings, "softmax")
+    found = measure_model(Path("model"), ["a b c d e"] * 4, settings, "softmax")
+    assert words == dict.fromkeys(ways[:5], 5) | {"state": TINY.facet_words, "jacobian": TINY.facet_words}
     assert sorted(asked) == sorted(
         [
             ("float32", "attention", 3),
@@ -237,8 +242,8 @@ def test_every_figure_of_a_model_is_its_definition(monkeypatch: pytest.MonkeyPat
             ("float32", "jacobian", 1),
         ]
     )
-    words = {way: [one.scores[..., :-1] for one in several] for way, several in made.items()}
-    attention = [rows[0] for rows in words["attention"]]
+    by_word = {way: [one.scores[..., :-1] for one in several] for way, several in made.items()}
+    attention = [rows[0] for rows in by_word["attention"]]
     expected = {"attention entropy": [literal_entropy(row) for row in attention], "support": [1.0] * 3}
     for figure, way, count in (
         ("gradient x", "gradient", 3),
@@ -246,11 +251,11 @@ def test_every_figure_of_a_model_is_its_definition(monkeypatch: pytest.MonkeyPat
         ("loo x", "erasure", 2),
         ("loo h", "hidden_erasure", 2),
     ):
-        rows = [one[0] for one in words[way][:count]]
+        rows = [one[0] for one in by_word[way][:count]]
         pairs = zip(attention[:count], rows, strict=True)
         expected[f"tau {figure}"] = [scipy.stats.kendalltau(*pair).statistic for pair in pairs]
         expected[f"entropy {figure}"] = [literal_entropy(row) for row in rows]
-    by_state = {way: [one[:-1] for one in words[way]] for way in ("state", "jacobian")}
+    by_state = {way: [one[:-1] for one in by_word[way]] for way in ("state", "jacobian")}
     entropies = {
         way: [float(np.mean([literal_entropy(row) for row in rows])) for rows in several]
         for way, several in by_state.items()
@@ -302,7 +307,7 @@ def test_runs_on_generated_data(tmp_path: Path) -> None:
     not_measured = {name for name, verdict in verdicts.items() if verdict == "not measured"}
     assert not_measured in ({"falling"}, {"falling", "frozen", "unfrozen"})
     models = {path.name for path in result.folder.glob("steps/generated/**/models/*")}
-    assert models >= {"lstm-softmax-1", "lstm-softmax-2", "transformer-frozen-2-2", "lstm-sparsegen-0.9-1"}
+    assert models >= {"lstm-softmax-1", "lstm-softmax-2", "transformer-frozen-2", "lstm-sparsegen-0.9-1"}
     assert "lstm-sparsegen-0.9-2" not in models
     table_6 = result.document["tables"][4]
     assert table_6["ours"]["BiLSTM softmax"]["generated gradient"][0] is not None
@@ -315,15 +320,18 @@ def test_an_adversary_is_trained_until_it_attends_elsewhere(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipes: list[dict[str, Any]] = []
+    folders: list[tuple[str, dict[str, Any]]] = []
 
-    def pretend(recipe: dict[str, Any], output: Path, quiet: bool) -> TrainingResult:
+    def pretend(recipe: dict[str, Any], output: Path, set: dict[str, Any], quiet: bool) -> TrainingResult:
         recipes.append(recipe)
+        folders.append((output.name, set))
         measured = Measured(0.5, 0.75)
         return TrainingResult(output, 2, "all steps were made", "step 2", 100, 0.1, measured, measured)
 
     def read(model: Path, documents: list[str]) -> SimpleNamespace:
         assert documents == ["a"] * TINY.explained
-        names = {"lstm-softmax-7": [1.0, 0.0], f"lstm-{kind}-2-7": [0.9, 0.1], f"lstm-{kind}-4-7": [0.0, 1.0]}
+        after = {1: [0.9, 0.1], 2: [0.0, 1.0]}[len(recipes)]  # it attends elsewhere after the second training
+        names = {"lstm-softmax-7": [1.0, 0.0], f"lstm-{kind}-7": after}
         return SimpleNamespace(values=np.array([names[model.name]]), mask=np.ones((1, 2), dtype=bool))
 
     monkeypatch.setattr("sightline.studies.sparsity.steps.train", pretend)
@@ -331,7 +339,7 @@ def test_an_adversary_is_trained_until_it_attends_elsewhere(
     settings = dataclasses.replace(TINY, adversary_tries=3)
     found = _find_adversary(tmp_path, settings, "lstm", kind, 7, ["a"] * 9)
     assert found == {"accuracy": 0.75, "divergence": pytest.approx(math.log(2)), "steps": 4}
-    assert [recipe["training"]["steps"] for recipe in recipes] == [2, 4]
+    assert folders == [(f"lstm-{kind}-7", {"training.steps": 2}), (f"lstm-{kind}-7", {"training.steps": 4})]
     for recipe in recipes:
         assert recipe["adversary"] == {
             "of": str(tmp_path / "models" / "lstm-softmax-7"),
@@ -339,8 +347,24 @@ def test_an_adversary_is_trained_until_it_attends_elsewhere(
             "frozen": kind == "frozen",
         }
         assert recipe["seed"] == 7
-        assert recipe["training"]["checkpoint_every"] == recipe["training"]["steps"]
-        assert recipe["training"]["average"] == 1  # the weights that were reached, as in the paper
+        assert recipe["training"]["checkpoint_every"] == TINY.adversary_steps
+        assert recipe["training"]["average"] == 1
+
+
+def test_an_adversary_is_trained_on_where_it_was(tmp_path: Path) -> None:
+    """Looked at twice, without being one, it ends as if it had been trained for twice as long at once."""
+    texts = _prepare_texts(tmp_path / "texts", "generated", None, TINY)
+    documents = [one.text for one in texts["test"]]
+    _train_model(tmp_path, TINY, "lstm", "softmax", 1, documents)
+    adversaries = {}
+    for tries, steps in ((2, 2), (1, 4)):
+        settings = dataclasses.replace(TINY, adversary_tries=tries, adversary_steps=steps)
+        _find_adversary(tmp_path, settings, "lstm", "unfrozen", 1, documents)
+        folder = tmp_path / "models" / "lstm-unfrozen-1"
+        adversaries[tries] = load_file(folder / "checkpoints" / "step-0000004" / "model.safetensors")
+        folder.rename(tmp_path / f"kept-{tries}")
+    for name, weight in adversaries[1].items():
+        assert torch.equal(adversaries[2][name], weight), name
 
 
 def test_texts_are_read_from_the_folder_of_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

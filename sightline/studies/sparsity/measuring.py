@@ -91,7 +91,7 @@ def measure_model(folder: Path, documents: Sequence[str], settings: Settings, pr
         measured[f"entropy {name}"] = _share(entropy(shares, importances.mask, normalized=True))
     if projection in ("softmax", "sparsemax"):
         measured["entropy state"] = _share(_dispersions(model, documents[: settings.dispersed]))
-        taus, differences = _compare_facets(model, documents[: settings.facets])
+        taus, differences = _compare_facets(model, _beginnings(documents[: settings.facets], settings.facet_words))
         measured |= {"facets tau": _share(taus), "facets difference": _share(differences)}
     return measured
 
@@ -108,6 +108,10 @@ def _compare_facets(model: Any, documents: Sequence[str]) -> tuple[PerRow, PerRo
     )
     taus = np.array([summarize(kendall_tau(norm, whole)).mean for norm, whole in pairs])
     return taus, np.array([_mean_entropy(norm) - _mean_entropy(whole) for norm, whole in pairs])
+
+
+def _beginnings(documents: Sequence[str], words: int) -> list[str]:
+    return [" ".join(document.split()[:words]) for document in documents]
 
 
 def _importances_for_states(model: Any, documents: Sequence[str], toward: str) -> list[Float[np.ndarray, "state word"]]:

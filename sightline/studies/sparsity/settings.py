@@ -22,7 +22,7 @@ class Settings:
     """Of their attention, times that of the rest; the paper's appendix B has 1 or 10."""
     adversary_steps: int
     adversary_tries: int
-    """An adversary that does not attend elsewhere yet is trained anew for twice as long, until it has been so often."""
+    """How often an adversary is looked at: as long as it does not attend elsewhere, its steps are doubled in between."""
     adversary_rate: float
     adversary_strength: float
     explained: int
@@ -33,6 +33,8 @@ class Settings:
     """Documents of which the importance of every word for every state is measured."""
     facets: int
     """Documents of which it is measured by the state's Jacobian too (appendix A), which takes its width in passes."""
+    facet_words: int
+    """Their first words: the passes take time by the square of the length."""
     lambdas: tuple[float | int, ...] = (-100, -10, -1, 0, 0.5, 0.9)
     width: int = 128
     embedding_width: int = 300
@@ -58,6 +60,7 @@ QUICK = Settings(
     erased=30,
     dispersed=15,
     facets=3,
+    facet_words=30,
     lambdas=(-10, 0, 0.9),
     seeds=(1,),
     embedding_width=128,
@@ -66,8 +69,8 @@ STANDARD = Settings(
     train_texts=5000,
     dev_texts=300,
     test_texts=1000,
-    max_words=200,
-    steps=(480, 1440),
+    max_words=128,
+    steps=(480, 960),
     checkpoint_every=80,
     learning_rates=(1e-3, 1e-3),
     attention_rates=(1.0, 10.0),
@@ -76,9 +79,10 @@ STANDARD = Settings(
     adversary_rate=1e-3,
     adversary_strength=1.0,
     explained=300,
-    erased=60,
+    erased=40,
     dispersed=30,
-    facets=10,
+    facets=5,
+    facet_words=30,
 )
 PAPER = Settings(
     train_texts=25_000,
@@ -97,5 +101,6 @@ PAPER = Settings(
     erased=4356,
     dispersed=4356,
     facets=100,
+    facet_words=400,
     vocabulary=20_000,
 )

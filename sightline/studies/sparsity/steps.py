@@ -131,7 +131,6 @@ def _recipe(texts: Path, settings: Settings, encoder: str, projection: str, seed
             "label_smoothing": 0,
             "checkpoint_every": settings.checkpoint_every,
             "average": 1,
-            "precision": "float32",
         },
         "seed": seed,
     }
@@ -140,25 +139,11 @@ def _recipe(texts: Path, settings: Settings, encoder: str, projection: str, seed
 def _find_adversary(
     folder: Path, settings: Settings, encoder: str, kind: str, seed: int, documents: Sequence[str]
 ) -> dict[str, float | int]:
-    """Train an adversary of the model with softmax, for longer until it attends elsewhere, and measure it."""
-    steps = settings.adversary_steps
-    for _ in range(settings.adversary_tries):
-        found = _train_adversary(folder, settings, encoder, kind, seed, documents, steps)
-        if found["divergence"] > FAR:
-            break
-        steps *= 2
-    return found
-
-
-def _train_adversary(
-    folder: Path, settings: Settings, encoder: str, kind: str, seed: int, documents: Sequence[str], steps: int
-) -> dict[str, float | int]:
-    """Train an adversary for some steps; return its accuracy and how far it attends from the base."""
+    """Train an adversary of the model with softmax, going on until it attends elsewhere, and measure it."""
     base = _model_folder(folder, encoder, "softmax", seed)
     recipe = _recipe(folder / "texts", settings, encoder, "softmax", seed)
     recipe["training"] |= {
-        "steps": steps,
-        "checkpoint_every": steps,
+        "checkpoint_every": settings.adversary_steps,
         "learning_rate": settings.adversary_rate,
         "attention_rate": 10.0,
     }
@@ -167,10 +152,20 @@ def _train_adversary(
         "strength": settings.adversary_strength,
         "frozen": kind == "frozen",
     }
-    result = train(recipe, output=_model_folder(folder, encoder, f"{kind}-{steps}", seed), quiet=True)
-    p, q = (read_attention(model, documents[: settings.explained]) for model in (base, result.folder))
-    divergence = summarize(js_divergence(p.values, q.values, p.mask)).mean
+    output = _model_folder(folder, encoder, kind, seed)
+    for doublings in range(settings.adversary_tries):
+        steps = settings.adversary_steps * 2**doublings
+        result = train(recipe, output=output, set={"training.steps": steps}, quiet=True)
+        divergence = _divergence(base, result.folder, documents[: settings.explained])
+        if divergence > FAR:
+            break
     return {"accuracy": _accuracy(result), "divergence": divergence, "steps": steps}
+
+
+def _divergence(base: Path, adversary: Path, documents: Sequence[str]) -> float:
+    """Return how far an adversary attends from its base, on average over documents."""
+    p, q = (read_attention(model, documents) for model in (base, adversary))
+    return summarize(js_divergence(p.values, q.values, p.mask)).mean
 
 
 def _accuracy(result: TrainingResult) -> float:

@@ -309,6 +309,7 @@ STUDY = Study(
         "Weight decay is AdamW's. The learning rate of attention is that of the rest in BiLSTMs, 10 times that in "
         "Transformers and adversaries; the paper does not say where it is which.",
         "A frozen adversary trains the parameters of attention only, and from scratch. An adversary that does not "
-        "attend elsewhere yet is trained again for twice as long, some times.",
+        "attend elsewhere yet is trained on, to twice as many steps, some times.",
+        "The full Jacobian of appendix A is measured on the beginnings of some documents.",
     ),
 )
