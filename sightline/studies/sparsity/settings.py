@@ -22,7 +22,7 @@ class Settings:
     """Of their attention, times that of the rest; the paper's appendix B has 1 or 10."""
     adversary_steps: int
     adversary_tries: int
-    """How often an adversary is looked at: as long as it does not attend elsewhere, its steps are doubled in between."""
+    """How often an adversary is looked at; while it does not attend elsewhere, it is trained to twice as many steps."""
     adversary_rate: float
     adversary_strength: float
     explained: int
