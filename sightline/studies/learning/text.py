@@ -123,7 +123,6 @@ def build_recipe(task: Task, name: str, settings: TextSettings, role: str, data:
             "betas": [0.9, 0.999],
             "label_smoothing": 0.0,
             "clip": None,
-            "precision": "float32",
             "log_every": 100,
             "checkpoint_every": steps,
             "average": 1,
