@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -316,33 +317,36 @@ def test_runs_on_generated_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["frozen", "unfrozen"])
-def test_an_adversary_is_trained_until_it_attends_elsewhere(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_adversary_is_trained_until_it_is_one(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipes: list[dict[str, Any]] = []
     folders: list[tuple[str, dict[str, Any]]] = []
+    base = tmp_path / "models" / "lstm-softmax-7"
+    base.mkdir(parents=True)
+    (base / "result.json").write_text(json.dumps({"dev": {"accuracy": 0.8}}))
 
     def pretend(recipe: dict[str, Any], output: Path, set: dict[str, Any], quiet: bool) -> TrainingResult:
         recipes.append(recipe)
         folders.append((output.name, set))
-        measured = Measured(0.5, 0.75)
-        return TrainingResult(output, 2, "all steps were made", "step 2", 100, 0.1, measured, measured)
+        dev = {1: 0.9, 2: 0.77, 3: 0.79}[len(recipes)]  # after the second training it is still worse than its base
+        return TrainingResult(
+            output, 2, "all steps were made", "step 2", 100, 0.1, *(Measured(0.5, a) for a in (dev, 0.75))
+        )
 
     def read(model: Path, documents: list[str]) -> SimpleNamespace:
         assert documents == ["a"] * TINY.explained
-        after = {1: [0.9, 0.1], 2: [0.0, 1.0]}[len(recipes)]  # it attends elsewhere after the second training
+        after = [0.9, 0.1] if len(recipes) == 1 else [0.0, 1.0]  # it attends elsewhere after the second training
         names = {"lstm-softmax-7": [1.0, 0.0], f"lstm-{kind}-7": after}
         return SimpleNamespace(values=np.array([names[model.name]]), mask=np.ones((1, 2), dtype=bool))
 
     monkeypatch.setattr("sightline.studies.sparsity.steps.train", pretend)
     monkeypatch.setattr("sightline.studies.sparsity.steps.read_attention", read)
-    settings = dataclasses.replace(TINY, adversary_tries=3)
+    settings = dataclasses.replace(TINY, adversary_tries=4)
     found = _find_adversary(tmp_path, settings, "lstm", kind, 7, ["a"] * 9)
-    assert found == {"accuracy": 0.75, "divergence": pytest.approx(math.log(2)), "steps": 4}
-    assert folders == [(f"lstm-{kind}-7", {"training.steps": 2}), (f"lstm-{kind}-7", {"training.steps": 4})]
+    assert found == {"accuracy": 0.75, "divergence": pytest.approx(math.log(2)), "steps": 8}
+    assert folders == [(f"lstm-{kind}-7", {"training.steps": steps}) for steps in (2, 4, 8)]
     for recipe in recipes:
         assert recipe["adversary"] == {
-            "of": str(tmp_path / "models" / "lstm-softmax-7"),
+            "of": str(base),
             "strength": TINY.adversary_strength,
             "frozen": kind == "frozen",
         }

@@ -22,7 +22,7 @@ class Settings:
     """Of their attention, times that of the rest; the paper's appendix B has 1 or 10."""
     adversary_steps: int
     adversary_tries: int
-    """How often an adversary is looked at; while it does not attend elsewhere, it is trained to twice as many steps."""
+    """How often an adversary is looked at; while it is none yet, it is trained to twice as many steps."""
     adversary_rate: float
     adversary_strength: float
     explained: int
@@ -75,7 +75,7 @@ STANDARD = Settings(
     learning_rates=(1e-3, 1e-3),
     attention_rates=(1.0, 10.0),
     adversary_steps=320,
-    adversary_tries=4,
+    adversary_tries=3,
     adversary_rate=1e-3,
     adversary_strength=1.0,
     explained=300,

@@ -25,13 +25,11 @@ from sightline.studies.sparsity.results import (
     trends,
 )
 from sightline.studies.sparsity.settings import PAPER, QUICK, STANDARD
-from sightline.studies.sparsity.steps import ENCODERS, FAR, build_steps
+from sightline.studies.sparsity.steps import ENCODERS, FAR, SMALL_LOSS, build_steps
 from sightline.studies.study import Claim, Figures, Finding, Results, Study, Table
 
 HIGH_ENTROPY = 0.4
 """Of a largest possible entropy of 1; the lowest in the paper's table 1 is 0.46."""
-SMALL_LOSS = 0.02
-"""Of accuracy; the paper's unfrozen adversaries lose at most this."""
 LEARNED = 0.65
 """The accuracy (of two labels) from which on a base model has something that its adversary can lose."""
 ALIKE = 0.9
@@ -308,8 +306,9 @@ STUDY = Study(
         "20 Newsgroups is the split by date (1,194 / 794 messages); IMDb's test texts are a sample of all 25,000.",
         "Weight decay is AdamW's. The learning rate of attention is that of the rest in BiLSTMs, 10 times that in "
         "Transformers and adversaries; the paper does not say where it is which.",
-        "A frozen adversary trains the parameters of attention only, and from scratch. An adversary that does not "
-        "attend elsewhere yet is trained on, to twice as many steps, some times.",
+        "A frozen adversary trains the parameters of attention only, and from scratch. Adversaries are trained "
+        f"on, to twice as many steps, until they attend elsewhere and lose at most {SMALL_LOSS} of accuracy on the dev "
+        "texts, or too often for that.",
         "The full Jacobian of appendix A is measured on the beginnings of some documents.",
     ),
 )
