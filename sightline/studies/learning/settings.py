@@ -97,13 +97,13 @@ STANDARD = LearningSettings(
     toys=ToySettings(
         length=40,
         words=60,
-        seeds=8,
+        seeds=6,
         copy=CopySettings(width=256, batch=128, steps=200, every=10),
         keyword=KeywordSettings(width=256, length=40, words=40, batch=32, steps=500, every=10),
         heads=8,
         head_seeds=3,
         wanted_heads=3,
-        candidates=12,
+        candidates=10,
         merges=("mean",),
     ),
 )
