@@ -74,7 +74,7 @@ STANDARD = LearningSettings(
         dropout=0.0,
         max_words=80,
         measured=300,
-        long_steps=dict.fromkeys(("imdb", "agnews", "20news-sports", "sst", "yelp"), 2000),
+        long_steps=dict.fromkeys(("imdb", "agnews", "20news-sports", "sst", "yelp"), 1500),
         second_runs=2,
     ),
     translate=TextSettings(
@@ -83,7 +83,7 @@ STANDARD = LearningSettings(
         embedding_width=256,
         layers=2,
         vocabulary=4000,
-        steps=2500,
+        steps=2000,
         batch=32,
         learning_rate=2e-3,
         dropout=0.2,
@@ -91,7 +91,7 @@ STANDARD = LearningSettings(
         measured=200,
         train_sentences=100_000,
         bleu_sentences=200,
-        long_steps={"multi30k": 6000},
+        long_steps={"multi30k": 5000},
         second_runs=2,
     ),
     toys=ToySettings(
