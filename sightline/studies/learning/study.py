@@ -289,8 +289,8 @@ STUDY = Study(
     tables=TABLES,
     plots=draw_plots,
     deviations=(
-        "The Hansards stand in for IWSLT'14 and News Commentary; Amazon reviews, the SMS collection of A.9 and GloVe "
-        "vectors are not there.",
+        "The Hansards stand in for IWSLT'14 and News Commentary, in the preset `paper` alone; Amazon reviews, the SMS "
+        "collection of A.9 and GloVe vectors are not there.",
         "AG News and Yelp have far fewer training texts than the paper's 60,000 and 88,821: table 9 has all sizes.",
         "What is far above chance, and what a rise or a fall is, the paper does not say: the claims have our limits.",
         "Chance is measured for each column by shuffling the second run's attention, as released; the paper has one.",
@@ -304,7 +304,7 @@ STUDY = Study(
         "at 3e-3, width 64, permutations were learned on 3 of 3 seeds; claims 3 and 7 hold for this rate and budget.",
         "Copiers with heads are LSTMs, where the released ones are GRUs; all of them share one set of other weights, "
         "and seeds are the order of the data, as released. The claim is judged where contexts are averaged, as "
-        "released; summed ones (eq. 21) are measured too.",
+        "released; the preset `paper` has summed ones (eq. 21) too.",
         "A head is bad when none of its runs learns, as in the text; the released code asks for less than 0.6, where "
         "runs that do not learn end here.",
         "Probes are maximised over checkpoints on the examples they are judged on, as in the paper; chance is not.",
