@@ -1,4 +1,4 @@
-"""The sizes of the study: minutes, a night on 2 cores, and the paper's own."""
+"""The sizes of the study: minutes, an hour and a half of one core, and the paper's own."""
 
 from __future__ import annotations
 
