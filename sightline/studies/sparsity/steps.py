@@ -177,9 +177,8 @@ def _divergence(base: Path, adversary: Path, documents: Sequence[str]) -> float:
 
 
 def _dev_accuracy(model: Path) -> float:
-    return read_json(model / RESULT, {"dev": dict}, "Remove the folder it is in, and what was kept of that model.")[
-        "dev"
-    ]["accuracy"]
+    remedy = "Remove the folder it is in, and what was kept of that model."
+    return read_json(model / RESULT, {"dev": dict}, remedy)["dev"]["accuracy"]
 
 
 def _accuracy(result: TrainingResult) -> float:
